@@ -1,0 +1,202 @@
+package api
+
+import "time"
+
+// The query subjects. Requests and answers are JSON.
+const (
+	SubjectAccountsGet  = "muster.q.accounts.get"  // GetRequest → Account
+	SubjectAccountsList = "muster.q.accounts.list" // ListRequest → Page
+	SubjectStats        = "muster.q.stats"         // StatsRequest → Stats
+	SubjectDigest       = "muster.q.digest"        // DigestRequest → Digest
+	SubjectMachines     = "muster.q.machines"      // MachinesRequest → Machines
+)
+
+// The codes of answers that are no success, as they stand in the
+// Nats-Service-Error-Code header.
+const (
+	CodeInvalid     = "400" // the request is malformed; the description says how
+	CodeNotAllowed  = "403"
+	CodeNotFound    = "404" // no such account or machine
+	CodeInternal    = "500"
+	CodeUnavailable = "503" // not caught up yet, or not within the time asked for
+)
+
+// The bounds of ListRequest.Limit.
+const (
+	DefaultLimit = 100
+	MaxLimit     = 1000
+)
+
+// AsOf is a position of a view: for each partition the sequence of the last
+// event folded. In JSON the keys are the partition numbers as text.
+type AsOf map[int]uint64
+
+// GetRequest asks for one account.
+type GetRequest struct {
+	Account string `json:"account"`
+	WaitFor AsOf   `json:"wait_for,omitempty"`
+}
+
+// ListRequest asks for one page of accounts, in the order of their ids by
+// bytes. Filters that are empty do not filter; all others must hold at once.
+type ListRequest struct {
+	Prefix    string            `json:"prefix,omitempty"`    // of the account id
+	Machine   string            `json:"machine,omitempty"`   // exact, e.g. whatsapp@2
+	State     string            `json:"state,omitempty"`     // exact
+	Class     string            `json:"class,omitempty"`     // exact, e.g. ready
+	Condition string            `json:"condition,omitempty"` // has a condition of this name
+	Desired   string            `json:"desired,omitempty"`   // run or stop
+	Labels    map[string]string `json:"labels,omitempty"`    // all of them, with these values
+	After     string            `json:"after,omitempty"`     // the page begins behind this id
+	Limit     int               `json:"limit,omitempty"`     // 0 = DefaultLimit; above MaxLimit is invalid
+	WaitFor   AsOf              `json:"wait_for,omitempty"`
+}
+
+// Page is one page of accounts.
+type Page struct {
+	Accounts []Account `json:"accounts"`
+	Next     string    `json:"next,omitempty"` // After of the next page; "" = this is the last
+	AsOf     AsOf      `json:"as_of"`
+}
+
+// Account is one account as the fold of its history tells it.
+type Account struct {
+	Account       string                  `json:"account,omitempty"`
+	Machine       string                  `json:"machine"`
+	Mode          string                  `json:"mode,omitempty"`
+	State         string                  `json:"state"`
+	Class         string                  `json:"class"`
+	Since         time.Time               `json:"since"`
+	Version       uint64                  `json:"version"`
+	Desired       string                  `json:"desired"`
+	Labels        map[string]string       `json:"labels,omitempty"`
+	Source        string                  `json:"source,omitempty"`
+	Conditions    []Condition             `json:"conditions"`
+	Can           Can                     `json:"can"`
+	Attention     []string                `json:"attention"`
+	Messages      map[string]Message      `json:"messages,omitempty"`
+	Conversations map[string]Conversation `json:"conversations,omitempty"`
+	AsOf          AsOf                    `json:"as_of,omitempty"`
+}
+
+// Condition is a named fact beside the state.
+type Condition struct {
+	Name   string     `json:"name"`
+	Since  time.Time  `json:"since"`
+	Until  *time.Time `json:"until,omitempty"` // absent: no end is known
+	Scope  string     `json:"scope"`
+	Reason string     `json:"reason"`
+}
+
+// Can says what may be done with the account right now.
+type Can struct {
+	Read bool `json:"read"`
+	Send bool `json:"send"`
+	Bulk bool `json:"bulk"`
+}
+
+// Message is the state of one message of an account.
+type Message struct {
+	State string `json:"state"`
+	Late  bool   `json:"late"`
+}
+
+// Conversation is the state of one conversation of an account.
+type Conversation struct {
+	State     string `json:"state"`
+	OpenTurns int    `json:"open_turns"`
+}
+
+// StatsRequest asks for the fleet's numbers.
+type StatsRequest struct {
+	WaitFor AsOf `json:"wait_for,omitempty"`
+}
+
+// Stats are the fleet's numbers.
+type Stats struct {
+	AsOf          AsOf                      `json:"as_of"`
+	Accounts      int                       `json:"accounts"`
+	States        map[string]int            `json:"states"`
+	Classes       map[string]int            `json:"classes"`
+	ByMachine     map[string]map[string]int `json:"by_machine"` // machine → state → accounts
+	Transitions   Transitions               `json:"transitions"`
+	LoggedOut     LoggedOut                 `json:"logged_out"`
+	Outcomes      map[string]uint64         `json:"outcomes"` // applied, noop, stale, rejected
+	TimeToRunning TimeToRunning             `json:"time_to_running"`
+}
+
+// Transitions counts the applied changes of state.
+type Transitions struct {
+	Total      uint64 `json:"total"`
+	LastMinute uint64 `json:"last_minute"`
+	Edges      []Edge `json:"edges"` // most frequent first, then by from, trigger, to
+}
+
+// Edge counts the applied changes along one edge.
+type Edge struct {
+	From    string `json:"from"`
+	Trigger string `json:"trigger"`
+	To      string `json:"to"`
+	Count   uint64 `json:"count"`
+}
+
+// LoggedOut counts the moves into LOGGED_OUT.
+type LoggedOut struct {
+	Total    uint64            `json:"total"`
+	ByReason map[string]uint64 `json:"by_reason"` // by reason code; "" = none was given
+}
+
+// TimeToRunning tells how long accounts take to reach RUNNING.
+type TimeToRunning struct {
+	Onboarding Episodes `json:"onboarding"` // from the first start
+	Recovery   Episodes `json:"recovery"`   // from a loss
+}
+
+// Episodes are the figures over the episodes of one kind. Times are seconds;
+// nil means that the estimate does not reach that quantile, because too many
+// accounts still wait (or that there is nothing to tell).
+type Episodes struct {
+	Reached   int         `json:"reached"`
+	Abandoned int         `json:"abandoned"`
+	Open      int         `json:"open"`
+	Mean      *float64    `json:"mean_s"` // over the episodes that reached RUNNING
+	Median    *float64    `json:"median_s"`
+	P90       *float64    `json:"p90_s"`
+	P99       *float64    `json:"p99_s"`
+	MedianCI  [2]*float64 `json:"median_ci_s"` // 95 % band of the median
+}
+
+// DigestRequest asks for the digest of the whole fleet's state.
+type DigestRequest struct {
+	WaitFor AsOf `json:"wait_for,omitempty"`
+}
+
+// Digest names the state of the whole fleet in one value: two servers, or a
+// server and a replay, with the same digest hold the same state.
+type Digest struct {
+	Digest   string `json:"digest"` // "sha256:" and 64 hex digits
+	Accounts int    `json:"accounts"`
+	AsOf     AsOf   `json:"as_of"`
+}
+
+// MachinesRequest asks for the machines that the server judges by.
+type MachinesRequest struct {
+	Name string `json:"name,omitempty"` // "" = all, without their definitions
+}
+
+// Machines is the answer to a MachinesRequest.
+type Machines struct {
+	Machines []Machine `json:"machines"` // by name
+}
+
+// Machine describes one machine in numbers and, when it was asked for by name,
+// as the text of a machine file.
+type Machine struct {
+	Name       string `json:"name"`
+	Initial    string `json:"initial"`
+	States     int    `json:"states"`
+	Triggers   int    `json:"triggers"`
+	Edges      int    `json:"edges"`
+	Origin     string `json:"origin"`               // "built-in", or the file it was read from
+	Definition string `json:"definition,omitempty"` // YAML
+}
