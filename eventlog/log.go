@@ -29,7 +29,8 @@ type Entry struct {
 
 // Result is what became of an Entry: Seq and a nil Err when it is stored (and,
 // as far as the log's sync mode promises, on disk), else one of ErrConflict,
-// ErrRefused and ErrUnknown (test with errors.Is).
+// ErrRefused, ErrUnknown, and ErrFailed when the log itself is broken (test with
+// errors.Is).
 type Result struct {
 	Seq uint64
 	Err error
@@ -46,6 +47,10 @@ var (
 	// ErrUnknown: it may be stored or not. Never judge again: read the
 	// account's tail back and compare bytes.
 	ErrUnknown = errors.New("it is not known whether the record was stored")
+	// ErrFailed: the log can no longer keep its promise (a barrier failed, so
+	// what was written may not be on disk). Nothing more is appended until the
+	// process has been started again and has replayed what is really there.
+	ErrFailed = errors.New("the log has failed and takes no more records")
 	// ErrNotFound: there is no such record, account or blob.
 	ErrNotFound = errors.New("not found")
 )
@@ -93,6 +98,12 @@ type Log interface {
 	// only after the barrier that the sync mode asks for. Append returns when
 	// every entry has a result, at the latest when ctx ends (ErrUnknown).
 	Append(ctx context.Context, partition int, group []Entry) []Result
+
+	// Sync passes the barrier: when it returns nil, every record of the
+	// partition that can be read now is as durable as an acknowledged append.
+	// A writer calls it before it answers for a record that it found by
+	// reading back.
+	Sync(ctx context.Context, partition int) error
 
 	// Last returns the account's last record, or ErrNotFound.
 	Last(ctx context.Context, account string) (Record, error)
