@@ -1,0 +1,39 @@
+package config
+
+import "time"
+
+// The ways in which a written record becomes durable.
+const (
+	SyncGroup    = "group"    // one fsync for a group of records, before they are acknowledged
+	SyncAlways   = "always"   // one fsync for each record, by the server
+	SyncInterval = "interval" // an acknowledged record survives a crash, but perhaps not a power cut
+)
+
+// Config is everything that `muster serve` can be told.
+type Config struct {
+	Data           string        `koanf:"data"`              // folder of the embedded server's streams; locked while in use
+	HTTP           string        `koanf:"http"`              // host:port of the HTTP listener
+	NATSListen     string        `koanf:"nats-listen"`       // host:port of the embedded NATS server
+	NATSURL        string        `koanf:"nats-url"`          // external NATS servers instead; "" = embedded
+	Token          string        `koanf:"token"`             // secret that clients must present; "" = none, loopback only
+	TokenFile      string        `koanf:"token-file"`        // file that holds Token
+	Sync           string        `koanf:"sync"`              // SyncGroup, SyncAlways or SyncInterval; embedded server only
+	Partitions     int           `koanf:"partitions"`        // streams the history is spread over, fixed when the data is created
+	Machines       string        `koanf:"machines"`          // folder of machine files (*.yaml); "" = built-in machines only
+	RecoverAfter   time.Duration `koanf:"recover-after"`     // after the start, how long accounts may wait for a live source
+	SnapshotEvery  int           `koanf:"snapshot-every"`    // events of a partition between two snapshots
+	SnapshotPeriod time.Duration `koanf:"snapshot-interval"` // the longest time between two snapshots while events come
+	LogLevel       string        `koanf:"log-level"`         // debug, info, warn or error
+	LogFormat      string        `koanf:"log-format"`        // text or json
+	LogTransitions bool          `koanf:"log-transitions"`   // a line for every transition
+
+	// Origins tells where each value came from, by its key: "default",
+	// "--http", "MUSTER_HTTP" or "muster.yaml".
+	Origins map[string]string `koanf:"-"`
+}
+
+// Embedded says whether Muster runs its own NATS server.
+func (c *Config) Embedded() bool { return c.NATSURL == "" }
+
+// Changed says whether a value differs from its default.
+func (c *Config) Changed(key string) bool { return c.value(key) != known(key).def }

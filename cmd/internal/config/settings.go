@@ -1,0 +1,77 @@
+package config
+
+import (
+	"strings"
+	"time"
+
+	"github.com/spf13/pflag"
+)
+
+// setting is one row of the table: a name, its default and what it means.
+type setting struct {
+	key    string // also the flag's name and the file's key
+	def    any    // string, int, bool or time.Duration
+	help   string // one sentence, for the flag and the example file
+	secret bool   // never shown, and no flag: a command line can be read by others
+}
+
+// settings is the table of all settings, in the order in which they are shown.
+var settings = []setting{
+	{key: "data", def: "./muster-data", help: "folder that holds the history; one process at a time may use it"},
+	{key: "http", def: "127.0.0.1:8080", help: "address of the HTTP listener (/healthz, /readyz)"},
+	{key: "nats-listen", def: "127.0.0.1:4222", help: "address on which the embedded NATS server takes clients"},
+	{key: "nats-url", def: "", help: "URL of an external NATS server with JetStream, to use instead of the embedded one"},
+	{key: "token", def: "", secret: true, help: "secret that clients must present; wanted when an address is not loopback"},
+	{key: "token-file", def: "", help: "file that holds the token"},
+	{key: "sync", def: SyncGroup, help: "when a record is on disk: group (one fsync for many, before the answer), always (one each), interval (may lose the last moments at a power cut)"},
+	{key: "partitions", def: 4, help: "number of streams that the history is spread over; fixed when the data is created"},
+	{key: "machines", def: "", help: "folder of machine files (*.yaml) beside the built-in machines"},
+	{key: "recover-after", def: 30 * time.Second, help: "how long after the start an account may wait for a live source before its state is re-determined"},
+	{key: "snapshot-every", def: 100_000, help: "events of a partition between two snapshots"},
+	{key: "snapshot-interval", def: 5 * time.Minute, help: "longest time between two snapshots while events come"},
+	{key: "log-level", def: "info", help: "debug, info, warn or error"},
+	{key: "log-format", def: "text", help: "text or json"},
+	{key: "log-transitions", def: true, help: "write a line for every transition"},
+}
+
+// The flag and variable that name the file itself.
+const (
+	fileKey   = "config"
+	fileEnv   = "MUSTER_CONFIG"
+	envPrefix = "MUSTER_"
+)
+
+// AddFlags defines the flags of all settings, and --config, on fs.
+func AddFlags(fs *pflag.FlagSet) {
+	fs.String(fileKey, "", "YAML file with settings, the same names as the flags ("+fileEnv+")")
+	for _, s := range settings {
+		if s.secret {
+			continue
+		}
+		switch def := s.def.(type) {
+		case string:
+			fs.String(s.key, def, s.help)
+		case int:
+			fs.Int(s.key, def, s.help)
+		case bool:
+			fs.Bool(s.key, def, s.help)
+		case time.Duration:
+			fs.Duration(s.key, def, s.help)
+		}
+	}
+}
+
+// envName returns the environment variable of a key.
+func envName(key string) string {
+	return envPrefix + strings.ToUpper(strings.ReplaceAll(key, "-", "_"))
+}
+
+// known returns the row of a key, or nil.
+func known(key string) *setting {
+	for i := range settings {
+		if settings[i].key == key {
+			return &settings[i]
+		}
+	}
+	return nil
+}

@@ -1,0 +1,111 @@
+package config
+
+import (
+	"fmt"
+	"net"
+	"net/url"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	yamlv3 "go.yaml.in/yaml/v3"
+
+	"github.com/musterhq/muster/cmd/internal/nearest"
+)
+
+// Error is a configuration that cannot be used: one sentence for each fault.
+type Error struct{ Faults []string }
+
+// Error returns the sentences, one a line.
+func (e *Error) Error() string { return strings.Join(e.Faults, "\n") }
+
+// breaches returns a sentence for each rule that the configuration breaks.
+func (c *Config) breaches() []string {
+	var r rules
+	r.address("http", c.HTTP, c.Token)
+	if c.Embedded() {
+		r.check(c.Data != "", "data is empty; name the folder that holds the history")
+		r.address("nats-listen", c.NATSListen, c.Token)
+		r.check(c.HTTP != c.NATSListen || strings.HasSuffix(c.HTTP, ":0"),
+			"http and nats-listen are both %s; give them different ports", c.HTTP)
+	} else {
+		u, err := url.Parse(c.NATSURL)
+		r.check(err == nil && slices.Contains([]string{"nats", "tls", "ws", "wss"}, u.Scheme) && u.Host != "",
+			"nats-url is %q; write it like nats://host:4222", c.NATSURL)
+		r.check(!c.Changed("sync"), "sync is for the embedded server; with nats-url the server's own sync_interval decides")
+		r.check(!c.Changed("nats-listen"), "nats-listen is for the embedded server; with nats-url there is none")
+	}
+	r.oneOf("sync", c.Sync, SyncGroup, SyncAlways, SyncInterval)
+	r.check(c.Partitions >= 1 && c.Partitions <= 256, "partitions is %d; from 1 to 256 are possible", c.Partitions)
+	r.check(c.RecoverAfter >= time.Second && c.RecoverAfter <= 24*time.Hour,
+		"recover-after is %v; from 1s to 24h are possible", c.RecoverAfter)
+	r.check(c.SnapshotEvery >= 100, "snapshot-every is %d; at least 100 events must lie between two snapshots", c.SnapshotEvery)
+	r.check(c.SnapshotPeriod >= time.Second, "snapshot-interval is %v; the least is 1s", c.SnapshotPeriod)
+	r.oneOf("log-level", c.LogLevel, "debug", "info", "warn", "error")
+	r.oneOf("log-format", c.LogFormat, "text", "json")
+	return r.broken
+}
+
+// rules collects the sentences of the rules that are broken.
+type rules struct{ broken []string }
+
+func (r *rules) check(ok bool, format string, args ...any) {
+	if !ok {
+		r.broken = append(r.broken, fmt.Sprintf(format, args...))
+	}
+}
+
+func (r *rules) oneOf(key, value string, allowed ...string) {
+	r.check(slices.Contains(allowed, value), "%s is %q; it must be one of %s", key, value, strings.Join(allowed, ", "))
+}
+
+// address checks a host:port, and that it is not open to other machines
+// without a token.
+func (r *rules) address(key, value, token string) {
+	host, port, err := net.SplitHostPort(value)
+	n, perr := strconv.Atoi(port)
+	if err != nil || perr != nil || n < 0 || n > 65535 {
+		r.check(false, "%s is %q; write it as host:port, like 127.0.0.1:8080", key, value)
+		return
+	}
+	r.check(loopback(host) || token != "",
+		"%s is %s, which other machines can reach; set a token (MUSTER_TOKEN or --token-file), or listen on 127.0.0.1:%s", key, value, port)
+}
+
+func loopback(host string) bool {
+	ip := net.ParseIP(host)
+	return host == "localhost" || (ip != nil && ip.IsLoopback())
+}
+
+// unknownKeys returns a sentence for each key of the file that is no setting,
+// with its line. The error is about the file as a whole.
+func unknownKeys(path string, text []byte) ([]string, error) {
+	var doc yamlv3.Node
+	if err := yamlv3.Unmarshal(text, &doc); err != nil {
+		return nil, fmt.Errorf("%s: %w", path, err)
+	}
+	if len(doc.Content) == 0 {
+		return nil, nil // an empty file
+	}
+	top := doc.Content[0]
+	if top.Kind != yamlv3.MappingNode {
+		return nil, fmt.Errorf("%s:%d: a configuration file is a list of `name: value` lines", path, top.Line)
+	}
+	var names, faults []string
+	for _, s := range settings {
+		names = append(names, s.key)
+	}
+	for i := 0; i+1 < len(top.Content); i += 2 {
+		key := top.Content[i]
+		if known(key.Value) != nil {
+			continue
+		}
+		sentence := fmt.Sprintf("%s:%d: there is no setting %q", path, key.Line, key.Value)
+		if near := nearest.To(key.Value, names); near != "" {
+			sentence += fmt.Sprintf("; did you mean %q?", near)
+		}
+		faults = append(faults, sentence)
+	}
+	return faults, nil
+}
