@@ -15,8 +15,9 @@ type Config struct {
 	HTTP           string        `koanf:"http"`              // host:port of the HTTP listener
 	NATSListen     string        `koanf:"nats-listen"`       // host:port of the embedded NATS server
 	NATSURL        string        `koanf:"nats-url"`          // external NATS servers instead; "" = embedded
-	Token          string        `koanf:"token"`             // secret that clients must present; "" = none, loopback only
-	TokenFile      string        `koanf:"token-file"`        // file that holds Token
+	User           string        `koanf:"user"`              // name that clients of the bus give with Password
+	Password       string        `koanf:"password"`          // secret of clients; "" = none is asked for, loopback only
+	PasswordFile   string        `koanf:"password-file"`     // file that holds Password
 	Sync           string        `koanf:"sync"`              // SyncGroup, SyncAlways or SyncInterval; embedded server only
 	Partitions     int           `koanf:"partitions"`        // streams the history is spread over, fixed when the data is created
 	Machines       string        `koanf:"machines"`          // folder of machine files (*.yaml); "" = built-in machines only

@@ -94,8 +94,8 @@ func TestFaultsAreSentences(t *testing.T) {
 		"bad duration":   {file: "recover-after: 30\n", want: "30 is not a duration; give a number with its unit, such as 30s or 5m"},
 		"bad bool":       {env: []string{"MUSTER_LOG_TRANSITIONS=perhaps"}, want: "log-transitions from MUSTER_LOG_TRANSITIONS: perhaps is neither true nor false"},
 		"no address":     {args: []string{"--http", "8080"}, want: `http is "8080"; write it as host:port, like 127.0.0.1:8080`},
-		"open address":   {args: []string{"--http", "0.0.0.0:8080"}, want: "http is 0.0.0.0:8080, which other machines can reach; set a token (MUSTER_TOKEN or --token-file), or listen on 127.0.0.1:8080"},
-		"all addresses":  {args: []string{"--nats-listen", ":4222"}, want: "nats-listen is :4222, which other machines can reach; set a token (MUSTER_TOKEN or --token-file), or listen on 127.0.0.1:4222"},
+		"open address":   {args: []string{"--http", "0.0.0.0:8080"}, want: "http is 0.0.0.0:8080, which other machines can reach; set a password (MUSTER_PASSWORD or --password-file), or listen on 127.0.0.1:8080"},
+		"all addresses":  {args: []string{"--nats-listen", ":4222"}, want: "nats-listen is :4222, which other machines can reach; set a password (MUSTER_PASSWORD or --password-file), or listen on 127.0.0.1:4222"},
 		"one port twice": {args: []string{"--http", "127.0.0.1:4222"}, want: "http and nats-listen are both 127.0.0.1:4222; give them different ports"},
 		"sync":           {args: []string{"--sync", "never"}, want: `sync is "never"; it must be one of group, always, interval`},
 		"sync outside": {args: []string{"--nats-url", "nats://h:4222", "--sync", "always"},
@@ -107,7 +107,7 @@ func TestFaultsAreSentences(t *testing.T) {
 		"log-level":      {args: []string{"--log-level", "loud"}, want: `log-level is "loud"; it must be one of debug, info, warn, error`},
 		"no data":        {args: []string{"--data", ""}, want: "data is empty; name the folder that holds the history"},
 		"no such file":   {args: []string{"--config", "/nosuch/m.yaml"}, want: "open /nosuch/m.yaml: no such file or directory"},
-		"no token file":  {args: []string{"--token-file", "/nosuch/t"}, want: "the token file cannot be read: open /nosuch/t: no such file or directory"},
+		"no password file":  {args: []string{"--password-file", "/nosuch/t"}, want: "the password file cannot be read: open /nosuch/t: no such file or directory"},
 	}
 	for name, tt := range tests {
 		t.Run(name, func(t *testing.T) {
@@ -133,20 +133,20 @@ func TestEveryFaultIsNamedAtOnce(t *testing.T) {
 	}
 }
 
-func TestATokenOpensAddresses(t *testing.T) {
-	path := filepath.Join(t.TempDir(), "token")
+func TestAPasswordOpensAddresses(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "password")
 	if err := os.WriteFile(path, []byte("s3cret\n"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	c, err := given(t, []string{"--http", "0.0.0.0:8080", "--token-file", path}, nil, "")
-	if err != nil || c.Token != "s3cret" {
-		t.Fatalf("token = %q, err = %v; want s3cret", c.Token, err)
+	c, err := given(t, []string{"--http", "0.0.0.0:8080", "--password-file", path}, nil, "")
+	if err != nil || c.Password != "s3cret" {
+		t.Fatalf("password = %q, err = %v; want s3cret", c.Password, err)
 	}
-	if _, err := given(t, []string{"--token-file", path}, []string{"MUSTER_TOKEN=other"}, ""); err == nil {
-		t.Error("two tokens were taken, want an error")
+	if _, err := given(t, []string{"--password-file", path}, []string{"MUSTER_PASSWORD=other"}, ""); err == nil {
+		t.Error("two passwords were taken, want an error")
 	}
 	if shown := c.YAML(); strings.Contains(shown, "s3cret") {
-		t.Errorf("the token is shown:\n%s", shown)
+		t.Errorf("the password is shown:\n%s", shown)
 	}
 }
 

@@ -52,7 +52,7 @@ func load(flags *pflag.FlagSet, environ []string) (Config, error) {
 		l.fault("the configuration cannot be read: %v", err)
 	}
 	cfg.Origins = l.origins
-	l.faults = append(l.faults, cfg.readToken()...)
+	l.faults = append(l.faults, cfg.readPassword()...)
 	if len(l.faults) == 0 {
 		l.faults = cfg.breaches()
 	}
@@ -201,21 +201,21 @@ func convert(raw, like any) (any, error) {
 	return nil, errors.New("a setting of an unknown type")
 }
 
-// readToken fills Token from TokenFile.
-func (c *Config) readToken() []string {
-	if c.TokenFile == "" {
+// readPassword fills Password from PasswordFile.
+func (c *Config) readPassword() []string {
+	if c.PasswordFile == "" {
 		return nil
 	}
-	if c.Token != "" {
-		return []string{"both token and token-file are given; give one of them"}
+	if c.Password != "" {
+		return []string{"both password and password-file are given; give one of them"}
 	}
-	text, err := os.ReadFile(c.TokenFile)
+	text, err := os.ReadFile(c.PasswordFile)
 	if err != nil {
-		return []string{fmt.Sprintf("the token file cannot be read: %v", err)}
+		return []string{fmt.Sprintf("the password file cannot be read: %v", err)}
 	}
-	c.Token = strings.TrimSpace(string(text))
-	if c.Token == "" {
-		return []string{fmt.Sprintf("the token file %s is empty", c.TokenFile)}
+	c.Password = strings.TrimSpace(string(text))
+	if c.Password == "" {
+		return []string{fmt.Sprintf("the password file %s is empty", c.PasswordFile)}
 	}
 	return nil
 }

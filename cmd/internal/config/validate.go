@@ -23,10 +23,11 @@ func (e *Error) Error() string { return strings.Join(e.Faults, "\n") }
 // breaches returns a sentence for each rule that the configuration breaks.
 func (c *Config) breaches() []string {
 	var r rules
-	r.address("http", c.HTTP, c.Token)
+	r.address("http", c.HTTP, c.Password)
 	if c.Embedded() {
+		r.check(c.User != "", "user is empty; give the name that goes with the password")
 		r.check(c.Data != "", "data is empty; name the folder that holds the history")
-		r.address("nats-listen", c.NATSListen, c.Token)
+		r.address("nats-listen", c.NATSListen, c.Password)
 		r.check(c.HTTP != c.NATSListen || strings.HasSuffix(c.HTTP, ":0"),
 			"http and nats-listen are both %s; give them different ports", c.HTTP)
 	} else {
@@ -61,16 +62,16 @@ func (r *rules) oneOf(key, value string, allowed ...string) {
 }
 
 // address checks a host:port, and that it is not open to other machines
-// without a token.
-func (r *rules) address(key, value, token string) {
+// without a password.
+func (r *rules) address(key, value, password string) {
 	host, port, err := net.SplitHostPort(value)
 	n, perr := strconv.Atoi(port)
 	if err != nil || perr != nil || n < 0 || n > 65535 {
 		r.check(false, "%s is %q; write it as host:port, like 127.0.0.1:8080", key, value)
 		return
 	}
-	r.check(loopback(host) || token != "",
-		"%s is %s, which other machines can reach; set a token (MUSTER_TOKEN or --token-file), or listen on 127.0.0.1:%s", key, value, port)
+	r.check(loopback(host) || password != "",
+		"%s is %s, which other machines can reach; set a password (MUSTER_PASSWORD or --password-file), or listen on 127.0.0.1:%s", key, value, port)
 }
 
 func loopback(host string) bool {
