@@ -1,0 +1,140 @@
+package bus
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"net"
+	"os"
+	"path/filepath"
+	"strconv"
+	"syscall"
+)
+
+// Why a server was not started; test with errors.Is. The wrapping error is a
+// sentence that says what to do.
+var (
+	ErrAddressInUse        = errors.New("the address is in use")
+	ErrAddress             = errors.New("the address cannot be listened on")
+	ErrCredentialsRequired = errors.New("credentials are required")
+	ErrDirNotWritable      = errors.New("the data directory is not writable")
+	ErrDiskFull            = errors.New("the disk is full")
+)
+
+// dirError turns an error of the file system into the sentence for its kind.
+func dirError(dir string, err error) error {
+	switch {
+	case errors.Is(err, syscall.ENOSPC), errors.Is(err, syscall.EDQUOT):
+		return fmt.Errorf("%w: nothing more can be written in %s; make room, or give another directory (--data): %w", ErrDiskFull, dir, err)
+	case errors.Is(err, fs.ErrPermission), errors.Is(err, syscall.EROFS):
+		return fmt.Errorf("%w: user %d may not write in %s; change its owner or mode, or give another directory (--data): %w",
+			ErrDirNotWritable, os.Getuid(), dir, err)
+	case errors.Is(err, syscall.ENOTDIR), errors.Is(err, fs.ErrExist):
+		return fmt.Errorf("%w: %s, or a part of its path, is not a directory; give another one (--data): %w", ErrDirNotWritable, dir, err)
+	default:
+		return fmt.Errorf("%w: %s: %w", ErrDirNotWritable, dir, err)
+	}
+}
+
+// checkDir makes the directory and proves that a file can be written in it.
+func checkDir(dir string) error {
+	if err := os.MkdirAll(dir, 0o750); err != nil {
+		return dirError(dir, err)
+	}
+	f, err := os.CreateTemp(dir, ".probe-*")
+	if err != nil {
+		return dirError(dir, err)
+	}
+	_, err = f.Write(make([]byte, 4096)) // a block: an empty file fits on a full disk
+	if err == nil {
+		err = f.Sync()
+	}
+	err = errors.Join(err, f.Close(), os.Remove(f.Name()))
+	if err != nil {
+		return dirError(dir, err)
+	}
+	return nil
+}
+
+// checkSpace refuses a file system with less than min bytes free, and returns
+// what the store may hold in all: what it holds now, and what is free, less min.
+// 0 means that it is not known.
+func checkSpace(dir string, min uint64) (limit int64, err error) {
+	free, _, err := DiskFree(dir)
+	if errors.Is(err, errors.ErrUnsupported) {
+		return 0, nil
+	}
+	if err != nil {
+		return 0, err
+	}
+	if free < min {
+		return 0, fmt.Errorf("%w: %s has %d MiB free and Muster wants %d MiB to start; make room, or give another directory (--data)",
+			ErrDiskFull, dir, free>>20, min>>20)
+	}
+	return int64(free-min) + dirSize(dir), nil
+}
+
+// dirSize is the size of the files below dir. What cannot be read counts as nothing.
+func dirSize(dir string) int64 {
+	var n int64
+	_ = filepath.WalkDir(dir, func(_ string, d fs.DirEntry, err error) error {
+		if err != nil || !d.Type().IsRegular() {
+			return nil //nolint:nilerr // an estimate: what is not readable is left out
+		}
+		if info, err := d.Info(); err == nil {
+			n += info.Size()
+		}
+		return nil
+	})
+	return n
+}
+
+// checkListen parses host:port, refuses an open address without users, and
+// proves that the address is free. Port 0 becomes -1, the server's word for
+// "any free one".
+func checkListen(addr string, users []User) (host string, port int, err error) {
+	host, p, err := net.SplitHostPort(addr)
+	if err != nil {
+		return "", 0, fmt.Errorf("%w: %q is not host:port, as in 127.0.0.1:4222: %w", ErrAddress, addr, err)
+	}
+	port, err = strconv.Atoi(p)
+	if err != nil || port < 0 || port > 65535 {
+		return "", 0, fmt.Errorf("%w: %q: the port is a number from 0 to 65535", ErrAddress, addr)
+	}
+	if !Loopback(host) && len(users) == 0 {
+		return "", 0, fmt.Errorf("%w: %s can be reached from other machines, and anybody there could write; "+
+			"name users with passwords, or listen on 127.0.0.1 only", ErrCredentialsRequired, addr)
+	}
+	l, err := net.Listen("tcp", addr)
+	if err != nil {
+		return "", 0, listenError(addr, err)
+	}
+	if err := l.Close(); err != nil {
+		return "", 0, fmt.Errorf("release %s after trying it: %w", addr, err)
+	}
+	if port == 0 {
+		port = -1
+	}
+	return host, port, nil
+}
+
+func listenError(addr string, err error) error {
+	switch {
+	case errors.Is(err, syscall.EADDRINUSE):
+		return fmt.Errorf("%w: another process listens on %s; stop it, or choose another address for NATS (port 0 takes a free one)", ErrAddressInUse, addr)
+	case errors.Is(err, syscall.EACCES):
+		return fmt.Errorf("%w: user %d may not listen on %s; choose a port above 1023: %w", ErrAddress, os.Getuid(), addr, err)
+	default:
+		return fmt.Errorf("%w: %s: %w", ErrAddress, addr, err)
+	}
+}
+
+// Loopback says whether a host of a listen address can be reached from this
+// machine only: localhost or a loopback IP address. Other names count as open.
+func Loopback(host string) bool {
+	if host == "localhost" {
+		return true
+	}
+	ip := net.ParseIP(host)
+	return ip != nil && ip.IsLoopback()
+}
