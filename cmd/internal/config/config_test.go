@@ -100,14 +100,14 @@ func TestFaultsAreSentences(t *testing.T) {
 		"sync":           {args: []string{"--sync", "never"}, want: `sync is "never"; it must be one of group, always, interval`},
 		"sync outside": {args: []string{"--nats-url", "nats://h:4222", "--sync", "always"},
 			want: "sync is for the embedded server; with nats-url the server's own sync_interval decides"},
-		"url":            {args: []string{"--nats-url", "h:4222"}, want: `nats-url is "h:4222"; write it like nats://host:4222`},
-		"partitions":     {args: []string{"--partitions", "0"}, want: "partitions is 0; from 1 to 256 are possible"},
-		"recover-after":  {args: []string{"--recover-after", "1ms"}, want: "recover-after is 1ms; from 1s to 24h are possible"},
-		"snapshot-every": {args: []string{"--snapshot-every", "1"}, want: "snapshot-every is 1; at least 100 events must lie between two snapshots"},
-		"log-level":      {args: []string{"--log-level", "loud"}, want: `log-level is "loud"; it must be one of debug, info, warn, error`},
-		"no data":        {args: []string{"--data", ""}, want: "data is empty; name the folder that holds the history"},
-		"no such file":   {args: []string{"--config", "/nosuch/m.yaml"}, want: "open /nosuch/m.yaml: no such file or directory"},
-		"no password file":  {args: []string{"--password-file", "/nosuch/t"}, want: "the password file cannot be read: open /nosuch/t: no such file or directory"},
+		"url":              {args: []string{"--nats-url", "h:4222"}, want: `nats-url is "h:4222"; write it like nats://host:4222`},
+		"partitions":       {args: []string{"--partitions", "0"}, want: "partitions is 0; from 1 to 256 are possible"},
+		"recover-after":    {args: []string{"--recover-after", "1ms"}, want: "recover-after is 1ms; from 1s to 24h are possible"},
+		"snapshot-every":   {args: []string{"--snapshot-every", "1"}, want: "snapshot-every is 1; at least 100 events must lie between two snapshots"},
+		"log-level":        {args: []string{"--log-level", "loud"}, want: `log-level is "loud"; it must be one of debug, info, warn, error`},
+		"no data":          {args: []string{"--data", ""}, want: "data is empty; name the folder that holds the history"},
+		"no such file":     {args: []string{"--config", "/nosuch/m.yaml"}, want: "open /nosuch/m.yaml: no such file or directory"},
+		"no password file": {args: []string{"--password-file", "/nosuch/t"}, want: "the password file cannot be read: open /nosuch/t: no such file or directory"},
 	}
 	for name, tt := range tests {
 		t.Run(name, func(t *testing.T) {
