@@ -2,23 +2,13 @@ package api
 
 import "time"
 
-// The query subjects. Requests and answers are JSON.
+// The names of the queries; bus.QuerySubject makes a subject of one.
 const (
-	SubjectAccountsGet  = "muster.q.accounts.get"  // GetRequest → Account
-	SubjectAccountsList = "muster.q.accounts.list" // ListRequest → Page
-	SubjectStats        = "muster.q.stats"         // StatsRequest → Stats
-	SubjectDigest       = "muster.q.digest"        // DigestRequest → Digest
-	SubjectMachines     = "muster.q.machines"      // MachinesRequest → Machines
-)
-
-// The codes of answers that are no success, as they stand in the
-// Nats-Service-Error-Code header.
-const (
-	CodeInvalid     = "400" // the request is malformed; the description says how
-	CodeNotAllowed  = "403"
-	CodeNotFound    = "404" // no such account or machine
-	CodeInternal    = "500"
-	CodeUnavailable = "503" // not caught up yet, or not within the time asked for
+	GetQuery      = "accounts.get"  // GetRequest → Account
+	ListQuery     = "accounts.list" // ListRequest → Page
+	StatsQuery    = "stats"         // StatsRequest → Stats
+	DigestQuery   = "digest"        // DigestRequest → Digest
+	MachinesQuery = "machines"      // MachinesRequest → Machines
 )
 
 // The bounds of ListRequest.Limit.
