@@ -1,0 +1,179 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/musterhq/muster/cmd/internal/api"
+)
+
+func newAccounts(c *cli) *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "accounts",
+		Short: "Look at accounts",
+	}
+	cmd.AddCommand(newAccountsGet(c), newAccountsList(c))
+	return group(cmd)
+}
+
+func newAccountsGet(c *cli) *cobra.Command {
+	var wait waitFor
+	cmd := &cobra.Command{
+		Use:     "get ID",
+		Short:   "Show one account: its state, since when, its conditions and what it may do",
+		Example: "  muster accounts get acct-1 -o json",
+		Args:    takes("ID"),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			var a api.Account
+			req := api.GetRequest{Account: args[0], WaitFor: wait.position()}
+			if err := c.query(cmd.Context(), api.GetQuery, req, &a); err != nil {
+				return fmt.Errorf("account %q: %w", args[0], err)
+			}
+			return c.show(a, func(t *grid) { accountSheet(t, args[0], &a) })
+		},
+	}
+	wait.flag(cmd)
+	return cmd
+}
+
+// accountSheet lays out one account for people.
+func accountSheet(t *grid, id string, a *api.Account) {
+	t.line("%s is %s since %s", printable(id), a.State, clock(a.Since))
+	t.head("MACHINE", "MODE", "CLASS", "DESIRED", "VERSION", "CAN", "SOURCE", "LABELS")
+	t.row(a.Machine, a.Mode, a.Class, a.Desired, a.Version, abilities(a.Can), a.Source, labels(a.Labels))
+	if len(a.Conditions) > 0 {
+		t.line("")
+		t.head("CONDITION", "SCOPE", "SINCE", "UNTIL", "REASON")
+		for _, k := range a.Conditions {
+			t.row(k.Name, k.Scope, k.Since, k.Until, k.Reason)
+		}
+	}
+	if len(a.Attention) > 0 {
+		t.line("")
+		t.line("needs a human: %s", strings.Join(a.Attention, ", "))
+	}
+	if len(a.Messages) > 0 {
+		t.line("")
+		t.head("MESSAGE", "STATE", "LATE")
+		for _, key := range sortedKeys(a.Messages) {
+			t.row(key, a.Messages[key].State, a.Messages[key].Late)
+		}
+	}
+	if len(a.Conversations) > 0 {
+		t.line("")
+		t.head("CONVERSATION", "STATE", "OPEN TURNS")
+		for _, key := range sortedKeys(a.Conversations) {
+			t.row(key, a.Conversations[key].State, a.Conversations[key].OpenTurns)
+		}
+	}
+}
+
+func abilities(can api.Can) string {
+	var words []string
+	for _, w := range []struct {
+		name string
+		may  bool
+	}{{"read", can.Read}, {"send", can.Send}, {"bulk", can.Bulk}} {
+		if w.may {
+			words = append(words, w.name)
+		}
+	}
+	return strings.Join(words, ",")
+}
+
+func labels(m map[string]string) string {
+	var words []string
+	for _, k := range sortedKeys(m) {
+		words = append(words, k+"="+m[k])
+	}
+	return strings.Join(words, ",")
+}
+
+func newAccountsList(c *cli) *cobra.Command {
+	var req api.ListRequest
+	var wait waitFor
+	var all bool
+	cmd := &cobra.Command{
+		Use:   "list",
+		Short: "List accounts, page by page, in the order of their ids",
+		Long: `List accounts in the order of their ids. Filters narrow the list, and all of them must
+hold. A page ends with the id behind which the next one begins (--after); --all walks
+through all pages.`,
+		Example: `  muster accounts list --state LOGGED_OUT
+  muster accounts list --class ready --label pool=eu --all -o jsonl`,
+		Args: takes(),
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			if req.Limit < 1 || req.Limit > api.MaxLimit {
+				return usage("--limit is %d; from 1 to %d are possible", req.Limit, api.MaxLimit)
+			}
+			req.WaitFor = wait.position()
+			return c.listAccounts(cmd.Context(), req, all)
+		},
+	}
+	f := cmd.Flags()
+	f.StringVar(&req.Prefix, "prefix", "", "only ids that begin so")
+	f.StringVar(&req.Machine, "machine", "", "only accounts of this machine, e.g. whatsapp@2")
+	f.StringVar(&req.State, "state", "", "only accounts in this state, e.g. RUNNING")
+	f.StringVar(&req.Class, "class", "", "only accounts in a state of this class, e.g. ready")
+	f.StringVar(&req.Condition, "condition", "", "only accounts with this condition, e.g. rate_limited")
+	f.StringVar(&req.Desired, "desired", "", "only accounts that the operator wants to run, or stop")
+	f.StringToStringVar(&req.Labels, "label", nil, "only accounts with this label: name=value, may be repeated")
+	f.IntVar(&req.Limit, "limit", api.DefaultLimit, "accounts on a page")
+	f.StringVar(&req.After, "after", "", "begin behind this id")
+	f.BoolVar(&all, "all", false, "walk through all pages")
+	wait.flag(cmd)
+	return cmd
+}
+
+// listAccounts prints one page, or with all every page. As JSON lines the pages
+// go out as they come; the other formats are one document.
+func (c *cli) listAccounts(ctx context.Context, req api.ListRequest, all bool) error {
+	whole := api.Page{Accounts: []api.Account{}}
+	s, err := c.connect(ctx)
+	if err != nil {
+		return err
+	}
+	defer s.close()
+	for {
+		var page api.Page
+		if err := s.query(ctx, api.ListQuery, req, &page); err != nil {
+			return fmt.Errorf("list accounts: %w", err)
+		}
+		whole.Next, whole.AsOf = page.Next, page.AsOf
+		if c.format == jsonl {
+			for _, a := range page.Accounts {
+				if err := printLine(c.out, a); err != nil {
+					return err
+				}
+			}
+		} else {
+			whole.Accounts = append(whole.Accounts, page.Accounts...)
+		}
+		if !all || page.Next == "" {
+			break
+		}
+		req.After, req.WaitFor = page.Next, nil
+	}
+	if whole.Next != "" && c.format.or(table) != asJSON {
+		defer fmt.Fprintf(c.err, "there are more: --after %q\n", whole.Next)
+	}
+	if c.format == jsonl {
+		return nil
+	}
+	return c.show(whole, func(t *grid) { accountRows(t, whole.Accounts) })
+}
+
+func accountRows(t *grid, accounts []api.Account) {
+	t.head("ACCOUNT", "MACHINE", "STATE", "SINCE", "VERSION", "DESIRED", "CAN", "CONDITIONS")
+	for i := range accounts {
+		a := &accounts[i]
+		var names []string
+		for _, k := range a.Conditions {
+			names = append(names, k.Name)
+		}
+		t.row(a.Account, a.Machine, a.State, a.Since, a.Version, a.Desired, abilities(a.Can), strings.Join(names, ","))
+	}
+}

@@ -1,0 +1,116 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/musterhq/muster/bus"
+	"github.com/musterhq/muster/cmd/internal/api"
+)
+
+// answerWithin bounds the wait for one answer.
+const answerWithin = 30 * time.Second
+
+// server is a connection to a running Muster.
+type server struct {
+	request func(ctx context.Context, name string, body []byte) ([]byte, error)
+	close   func()
+}
+
+// connect opens a connection to the server that --server names. MUSTER_USER
+// and MUSTER_PASSWORD are given along when a password is set.
+func (c *cli) connect(ctx context.Context) (*server, error) {
+	cfg := bus.ConnectConfig{URL: c.server, Name: "muster command line", NoBuffer: true}
+	if cfg.Password = os.Getenv("MUSTER_PASSWORD"); cfg.Password != "" {
+		cfg.User = "muster"
+		if user := os.Getenv("MUSTER_USER"); user != "" {
+			cfg.User = user
+		}
+	}
+	nc, err := bus.Connect(ctx, cfg)
+	if err != nil {
+		return nil, c.hint(err)
+	}
+	request := func(ctx context.Context, name string, body []byte) ([]byte, error) {
+		m, err := nc.RequestWithContext(ctx, bus.QuerySubject(name), body)
+		if err != nil {
+			return nil, fmt.Errorf("%w: %w", bus.ErrUnreachable, err)
+		}
+		return m.Data, bus.ErrorOf(m)
+	}
+	return &server{request: request, close: nc.Close}, nil
+}
+
+// query asks one question on an open connection.
+func (s *server) query(ctx context.Context, name string, req, answer any) error {
+	ctx, cancel := context.WithTimeoutCause(ctx, answerWithin, fmt.Errorf("no answer within %v", answerWithin))
+	defer cancel()
+	body, err := json.Marshal(req)
+	if err != nil {
+		return fmt.Errorf("write the question: %w", err)
+	}
+	got, err := s.request(ctx, name, body)
+	if err != nil {
+		return err
+	}
+	if err := json.Unmarshal(got, answer); err != nil {
+		return fmt.Errorf("read the answer: %w", err)
+	}
+	return nil
+}
+
+// query connects, asks one question and closes the connection.
+func (c *cli) query(ctx context.Context, name string, req, answer any) error {
+	s, err := c.connect(ctx)
+	if err != nil {
+		return err
+	}
+	defer s.close()
+	return c.hint(s.query(ctx, name, req, answer))
+}
+
+// hint says what to do about a server that does not answer.
+func (c *cli) hint(err error) error {
+	if errors.Is(err, bus.ErrUnreachable) {
+		return fmt.Errorf("%w; is `muster serve` running there? --server or MUSTER_SERVER names another address", err)
+	}
+	return err
+}
+
+// waitFor is the flag --wait-for: a position that the answer must have reached.
+type waitFor struct{ text string }
+
+func (w *waitFor) flag(cmd *cobra.Command) {
+	cmd.Flags().Var(w, "wait-for", `wait until the answer knows this position, as "as_of" of another answer gives it, e.g. {"0":123}`)
+}
+
+// String returns the position as it was given.
+func (w *waitFor) String() string { return w.text }
+
+// Type names the kind of value in the help.
+func (w *waitFor) Type() string { return "position" }
+
+// Set reads a position.
+func (w *waitFor) Set(text string) error {
+	w.text = text
+	var p api.AsOf
+	if err := json.Unmarshal([]byte(text), &p); err != nil {
+		return fmt.Errorf(`a position is written {"PARTITION":SEQUENCE}, e.g. {"0":123}: %w`, err)
+	}
+	return nil
+}
+
+// position returns the position, or nil if none was given.
+func (w *waitFor) position() api.AsOf {
+	var p api.AsOf
+	if w.text != "" && json.Unmarshal([]byte(w.text), &p) != nil {
+		return nil // Set has refused it before
+	}
+	return p
+}

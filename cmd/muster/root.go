@@ -1,0 +1,129 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/musterhq/muster/cmd/internal/nearest"
+)
+
+// streams are where a command reads and writes.
+type streams struct {
+	in  io.Reader
+	out io.Writer // data only
+	err io.Writer // everything else
+}
+
+// commands are the commands of muster, in the order of the help.
+var commands = []func(*cli) *cobra.Command{
+	newAccounts,
+	newStats,
+	newDigest,
+	newCheck,
+	newConfig,
+	newVersion,
+}
+
+// cli is what all commands share.
+type cli struct {
+	streams
+	format format // -o
+	server string // --server
+}
+
+const longHelp = `Muster keeps the truth about a fleet of messaging accounts. Connectors tell it what
+happened to an account; Muster judges that against a transition table, keeps it for ever,
+and says what state each account is in, since when and why.
+
+Start a server with "muster serve", then send triggers and ask questions from another
+terminal. "muster try FILE" judges a trace without any server.`
+
+// newRoot returns the whole command tree.
+func newRoot(s streams) *cobra.Command {
+	c := &cli{streams: s}
+	root := &cobra.Command{
+		Use:           "muster",
+		Short:         "The source of truth for a fleet of messaging accounts",
+		Long:          longHelp,
+		SilenceUsage:  true,
+		SilenceErrors: true,
+	}
+	root.SetIn(s.in)
+	root.SetOut(s.out)
+	root.SetErr(s.err)
+	root.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return usage("%w", err) })
+	flags := root.PersistentFlags()
+	flags.VarP(&c.format, "output", "o", "how to print data: table, json or jsonl")
+	flags.StringVar(&c.server, "server", serverFromEnv(), "NATS address of the server (MUSTER_SERVER)")
+	for _, add := range commands {
+		root.AddCommand(add(c))
+	}
+	root.AddCommand(newExitCodesHelp())
+	return group(root)
+}
+
+// defaultServer is where `muster serve` listens when nothing else is said.
+const defaultServer = "nats://127.0.0.1:4222"
+
+func serverFromEnv() string {
+	if s := os.Getenv("MUSTER_SERVER"); s != "" {
+		return s
+	}
+	return defaultServer
+}
+
+// run executes the program and returns its exit code. What went wrong is said
+// in one place, here.
+func run(ctx context.Context, s streams, args []string) int {
+	root := newRoot(s)
+	root.SetArgs(args)
+	err := root.ExecuteContext(ctx)
+	var said *saidError
+	if err != nil && !errors.As(err, &said) {
+		fmt.Fprintf(s.err, "muster: %v\n", err)
+	}
+	return exitCode(err)
+}
+
+// takes is the argument rule of a command with exactly these arguments.
+func takes(names ...string) cobra.PositionalArgs {
+	return func(cmd *cobra.Command, args []string) error {
+		if len(args) == len(names) {
+			return nil
+		}
+		want := "no argument"
+		if len(names) > 0 {
+			want = strings.Join(names, " ")
+		}
+		return usage("%s takes %s, not %d arguments (see %[1]s --help)", cmd.CommandPath(), want, len(args))
+	}
+}
+
+// group makes a command that only holds others: alone it prints its help, and
+// an unknown word after it is a usage error.
+func group(cmd *cobra.Command) *cobra.Command {
+	cmd.Args = func(cmd *cobra.Command, args []string) error {
+		if len(args) == 0 {
+			return nil
+		}
+		var names []string
+		for _, sub := range cmd.Commands() {
+			if sub.IsAvailableCommand() {
+				names = append(names, sub.Name())
+			}
+		}
+		near := ""
+		if n := nearest.To(args[0], names); n != "" {
+			near = fmt.Sprintf("; did you mean %q?", n)
+		}
+		return usage("%s has no command %q%s (see %[1]s --help)", cmd.CommandPath(), args[0], near)
+	}
+	cmd.RunE = func(cmd *cobra.Command, _ []string) error { return cmd.Help() }
+	return cmd
+}
