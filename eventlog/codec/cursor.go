@@ -85,14 +85,14 @@ func (c *cursor) longText() []byte {
 
 // key takes a string and returns its packed form; see keyCode.
 func (c *cursor) key() uint32 {
-	if c.i+2 < len(c.b) {
-		switch c.b[c.i] {
+	if c.i+4 <= len(c.b) {
+		switch x := binary.LittleEndian.Uint32(c.b[c.i:]); byte(x) {
 		case 0xa1:
 			c.i += 2
-			return 1<<16 | uint32(c.b[c.i-1])
+			return x & 0xffff
 		case 0xa2:
 			c.i += 3
-			return 2<<16 | uint32(c.b[c.i-2])<<8 | uint32(c.b[c.i-1])
+			return x & 0xffffff
 		}
 	}
 	return keyCode(c.text())
@@ -100,6 +100,20 @@ func (c *cursor) key() uint32 {
 
 // int takes an integer that fits int64.
 func (c *cursor) int() int64 {
+	if b := c.b[c.i:]; len(b) >= 9 { // the common cases: a small number, or a time
+		if b[0] < 0x80 {
+			c.i++
+			return int64(b[0])
+		}
+		if u := binary.BigEndian.Uint64(b[1:]); b[0] == 0xcf && u <= math.MaxInt64 {
+			c.i += 9
+			return int64(u)
+		}
+	}
+	return c.anyInt()
+}
+
+func (c *cursor) anyInt() int64 {
 	switch x := c.code(); {
 	case x < 0x80:
 		return int64(x)

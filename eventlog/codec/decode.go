@@ -72,7 +72,7 @@ func (d *decoder) record(e *domain.Event) error {
 		}
 		f := fieldOf(keyCode(k))
 		if i == 0 && f != fVersion {
-			return malformed("record does not begin with key %q", fieldKeys[fVersion])
+			return malformed("record does not begin with key %q", fields[fVersion].key)
 		}
 		if f == fUnknown {
 			if err := d.skip(1); err != nil {
@@ -80,10 +80,10 @@ func (d *decoder) record(e *domain.Event) error {
 			}
 			continue
 		}
-		if seen&(1<<f) != 0 {
+		if seen&f.bit() != 0 {
 			return malformed("key %q is repeated", k)
 		}
-		seen |= 1 << f
+		seen |= f.bit()
 		if err := d.field(e, f); err != nil {
 			return fmt.Errorf("key %q: %w", k, err)
 		}
@@ -96,39 +96,37 @@ func (d *decoder) record(e *domain.Event) error {
 
 // field reads the value of one known key into the event.
 func (d *decoder) field(e *domain.Event, f field) (err error) {
-	if p := stringField(e, f); p != nil {
-		*p, err = d.str()
+	switch spec := &fields[f]; spec.shape {
+	case shapeText, shapeName, shapeAccount:
+		*textOf(e, spec.offset), err = d.str()
 		return err
-	}
-	if p := intField(e, f); p != nil {
-		*p, err = d.int()
+	case shapeInt:
+		*intOf(e, spec.offset), err = d.int()
 		return err
+	case shapeUint:
+		u, err := d.uint()
+		if err != nil {
+			return err
+		}
+		return setUint(e, f, u)
 	}
 	switch f {
 	case fLabels:
 		e.Labels, err = d.stringMap()
-		return err
 	case fData:
 		var m map[string]any
 		m, err = d.object(1)
 		if len(m) > 0 {
 			e.Data = m
 		}
-		return err
 	case fSet:
 		e.Set, err = d.set()
-		return err
 	case fEnded:
 		e.Ended, err = d.ended()
-		return err
 	case fPrev:
-		return d.hash(&e.Prev)
+		err = d.hash(&e.Prev)
 	}
-	u, err := d.uint()
-	if err != nil {
-		return err
-	}
-	return setUint(e, f, u)
+	return err
 }
 
 // setUint stores an unsigned field after checking its range.

@@ -72,11 +72,11 @@ func (d *decoder) ended() ([]domain.ConditionRef, error) {
 
 // The packed keys of a condition.
 const (
-	ckName   = 1<<16 | 'n'
-	ckScope  = 1<<16 | 's'
-	ckSince  = 1<<16 | 'i'
-	ckUntil  = 1<<16 | 'u'
-	ckReason = 1<<16 | 'r'
+	ckName   = 0xa1 | 'n'<<8
+	ckScope  = 0xa1 | 's'<<8
+	ckSince  = 0xa1 | 'i'<<8
+	ckUntil  = 0xa1 | 'u'<<8
+	ckReason = 0xa1 | 'r'<<8
 )
 
 // entries reads a small map and calls value with each packed key; a known key
@@ -109,7 +109,7 @@ func (d *decoder) entries(value func(key uint32) error) error {
 func conditionBit(key uint32) uint32 {
 	switch key {
 	case ckName, ckScope, ckSince, ckUntil, ckReason:
-		return 1 << (key & 31)
+		return 1 << (key >> 8 & 31)
 	}
 	return 0
 }

@@ -20,7 +20,7 @@ func Encode(e *domain.Event) ([]byte, error) { return AppendRecord(nil, e) }
 // ErrUnencodable, and dst comes back as it was.
 func AppendRecord(dst []byte, e *domain.Event) ([]byte, error) {
 	if f := invalidField(e); f != fUnknown {
-		return dst, fmt.Errorf("%w: no usable value for key %q", ErrUnencodable, fieldKeys[f])
+		return dst, fmt.Errorf("%w: no usable value for key %q", ErrUnencodable, fields[f].key)
 	}
 	w := getWriter(dst)
 	defer putWriter(w)
@@ -142,7 +142,7 @@ func (w *writer) record(e *domain.Event) {
 
 func (w *writer) key(f field) {
 	w.count++
-	w.keep(w.enc.EncodeString(fieldKeys[f]))
+	w.keep(w.enc.EncodeString(fields[f].key))
 }
 
 func (w *writer) str(f field, v string) {

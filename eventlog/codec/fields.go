@@ -1,6 +1,10 @@
 package codec
 
-import "github.com/musterhq/muster/domain"
+import (
+	"unsafe"
+
+	"github.com/musterhq/muster/domain"
+)
 
 // field is one key of a record. The order is that of the format.
 type field uint8
@@ -41,112 +45,127 @@ const (
 	fieldCount
 )
 
-// fieldKeys are the keys as they stand in a record.
-var fieldKeys = [fieldCount]string{
-	fVersion: "v", fNumber: "n", fID: "id", fAccount: "a", fKind: "k", fMachine: "m", fMode: "md", fLabels: "lb",
-	fKey: "y", fTrigger: "t", fOutcome: "o", fFrom: "f", fTo: "s", fAt: "at", fRecorded: "rt", fSource: "sr",
-	fEpoch: "ep", fSeq: "sq", fBy: "by", fCode: "rc", fText: "rx", fVerdict: "vr", fData: "d", fSet: "cs",
-	fEnded: "ce", fEffects: "fx", fCorrelation: "co", fCausation: "ca", fTraceparent: "tp", fWriter: "w", fPrev: "ph",
+// shape is the type of a field's value.
+type shape uint8
+
+const (
+	shapeOther   shape = iota // see the readers' field methods
+	shapeInt                  // an int64 of the event
+	shapeUint                 // a number that setUint checks and stores
+	shapeText                 // a string of the event that is mostly different each time
+	shapeName                 // a string of the event that comes again and again over a fleet's history
+	shapeAccount              // the account id, which the caller may know already
+)
+
+// fields is the one table of keys: how a key stands in a record, what its
+// value is, and for text, names and ints where in a domain.Event it goes.
+var fields = [maxFields]fieldSpec{
+	fVersion:     {key: "v", shape: shapeUint},
+	fNumber:      {key: "n", shape: shapeUint},
+	fID:          {key: "id", shape: shapeText, offset: unsafe.Offsetof(layout.ID)},
+	fAccount:     {key: "a", shape: shapeAccount, offset: unsafe.Offsetof(layout.Account)},
+	fKind:        {key: "k", shape: shapeUint},
+	fMachine:     {key: "m", shape: shapeName, offset: unsafe.Offsetof(layout.Machine)},
+	fMode:        {key: "md", shape: shapeName, offset: unsafe.Offsetof(layout.Mode)},
+	fLabels:      {key: "lb", shape: shapeOther},
+	fKey:         {key: "y", shape: shapeText, offset: unsafe.Offsetof(layout.Key)},
+	fTrigger:     {key: "t", shape: shapeName, offset: unsafe.Offsetof(layout.Trigger)},
+	fOutcome:     {key: "o", shape: shapeUint},
+	fFrom:        {key: "f", shape: shapeName, offset: unsafe.Offsetof(layout.From)},
+	fTo:          {key: "s", shape: shapeName, offset: unsafe.Offsetof(layout.To)},
+	fAt:          {key: "at", shape: shapeInt, offset: unsafe.Offsetof(layout.At)},
+	fRecorded:    {key: "rt", shape: shapeInt, offset: unsafe.Offsetof(layout.Recorded)},
+	fSource:      {key: "sr", shape: shapeName, offset: unsafe.Offsetof(layout.Source)},
+	fEpoch:       {key: "ep", shape: shapeInt, offset: unsafe.Offsetof(layout.Epoch)},
+	fSeq:         {key: "sq", shape: shapeInt, offset: unsafe.Offsetof(layout.Seq)},
+	fBy:          {key: "by", shape: shapeName, offset: unsafe.Offsetof(layout.By)},
+	fCode:        {key: "rc", shape: shapeName, offset: unsafe.Offsetof(layout.Reason) + unsafe.Offsetof(layout.Reason.Code)},
+	fText:        {key: "rx", shape: shapeText, offset: unsafe.Offsetof(layout.Reason) + unsafe.Offsetof(layout.Reason.Text)},
+	fVerdict:     {key: "vr", shape: shapeName, offset: unsafe.Offsetof(layout.Verdict)},
+	fData:        {key: "d", shape: shapeOther},
+	fSet:         {key: "cs", shape: shapeOther},
+	fEnded:       {key: "ce", shape: shapeOther},
+	fEffects:     {key: "fx", shape: shapeUint},
+	fCorrelation: {key: "co", shape: shapeText, offset: unsafe.Offsetof(layout.Correlation)},
+	fCausation:   {key: "ca", shape: shapeText, offset: unsafe.Offsetof(layout.Causation)},
+	fTraceparent: {key: "tp", shape: shapeText, offset: unsafe.Offsetof(layout.Traceparent)},
+	fWriter:      {key: "w", shape: shapeUint},
+	fPrev:        {key: "ph", shape: shapeOther},
 }
 
-// required are the fields without which a record means nothing.
-const required = 1<<fVersion | 1<<fNumber | 1<<fAccount | 1<<fKind | 1<<fTrigger | 1<<fOutcome
+// maxFields is a power of two with room for every field, and no more than the
+// bits of a set of fields.
+const maxFields = 64
 
-// keyIndex finds a field by its key: fieldOf hashes the one or two letters to
-// a slot that no two keys share (a test holds this), then compares.
-var keyIndex = func() (t [1024]field) {
+type fieldSpec struct {
+	key    string
+	shape  shape
+	offset uintptr
+}
+
+// fieldCodes are the packed keys; no key packs to the 0 of fUnknown.
+var fieldCodes = func() (t [maxFields]uint32) {
 	for f := fVersion; f < fieldCount; f++ {
-		t[keySlot(keyCode(fieldKeys[f]))] = f
+		t[f] = keyCode(fields[f].key)
 	}
 	return t
 }()
 
-var keyCodes = func() (t [fieldCount]uint32) {
-	for f := fVersion; f < fieldCount; f++ {
-		t[f] = keyCode(fieldKeys[f])
-	}
-	return t
-}()
+// bit is the field's place in a set of fields; fUnknown has none, since keys
+// that are not known may come as often as they like.
+func (f field) bit() uint64 { return 1 << f &^ 1 }
 
-// keyCode packs a key of one or two bytes; 0 for any other length.
+// layout is an event to take offsets of.
+var layout domain.Event
+
+// textOf is the string of a field of shapeText or shapeName. AccountID and
+// Initiator have the layout of a string.
+func textOf(e *domain.Event, offset uintptr) *string {
+	return (*string)(unsafe.Add(unsafe.Pointer(e), offset))
+}
+
+// intOf is the number of a field of shapeInt.
+func intOf(e *domain.Event, offset uintptr) *int64 {
+	return (*int64)(unsafe.Add(unsafe.Pointer(e), offset))
+}
+
+// keyCode packs a key of one or two bytes into the form that the bytes of its
+// msgpack encoding have as a little-endian number; 0 for any other length.
 func keyCode[T string | []byte](k T) uint32 {
 	switch len(k) {
 	case 1:
-		return 1<<16 | uint32(k[0])
+		return 0xa1 | uint32(k[0])<<8
 	case 2:
-		return 2<<16 | uint32(k[0])<<8 | uint32(k[1])
+		return 0xa2 | uint32(k[0])<<8 | uint32(k[1])<<16
 	}
 	return 0
 }
 
-func keySlot(code uint32) uint32 { return (code ^ code>>3 ^ code>>12) & 1023 }
+// keySlots finds a field by its packed key: keySlot sends no two keys of the
+// format to the same place (a test holds that).
+var keySlots = func() (t [256]struct {
+	code  uint32
+	field field
+}) {
+	for f := fVersion; f < fieldCount; f++ {
+		slot := &t[keySlot(fieldCodes[f])]
+		slot.code, slot.field = fieldCodes[f], f
+	}
+	return t
+}()
+
+func keySlot(code uint32) uint32 { return code * 0x9e3779b7 >> 24 }
 
 // fieldOf returns the field of a packed key, or fUnknown.
 func fieldOf(code uint32) field {
-	if f := keyIndex[keySlot(code)]; keyCodes[f] == code {
-		return f
+	if slot := &keySlots[keySlot(code)&255]; slot.code == code {
+		return slot.field
 	}
 	return fUnknown
 }
 
-// stringField returns where a string field lives in the event, and nil for a
-// field of another type.
-func stringField(e *domain.Event, f field) *string {
-	switch f {
-	case fID:
-		return &e.ID
-	case fAccount:
-		return (*string)(&e.Account)
-	case fMachine:
-		return &e.Machine
-	case fMode:
-		return &e.Mode
-	case fKey:
-		return &e.Key
-	case fTrigger:
-		return &e.Trigger
-	case fFrom:
-		return &e.From
-	case fTo:
-		return &e.To
-	case fSource:
-		return &e.Source
-	case fBy:
-		return (*string)(&e.By)
-	case fCode:
-		return &e.Reason.Code
-	case fText:
-		return &e.Reason.Text
-	case fVerdict:
-		return &e.Verdict
-	case fCorrelation:
-		return &e.Correlation
-	case fCausation:
-		return &e.Causation
-	case fTraceparent:
-		return &e.Traceparent
-	}
-	return nil
-}
-
-// repeats are the string fields whose values come again and again over a
-// fleet's history, so that interning them pays.
-const repeats = 1<<fMachine | 1<<fMode | 1<<fTrigger | 1<<fFrom | 1<<fTo | 1<<fSource | 1<<fBy | 1<<fCode | 1<<fVerdict
-
-// intField returns where an int64 field lives, and nil for another type.
-func intField(e *domain.Event, f field) *int64 {
-	switch f {
-	case fAt:
-		return &e.At
-	case fRecorded:
-		return &e.Recorded
-	case fEpoch:
-		return &e.Epoch
-	case fSeq:
-		return &e.Seq
-	}
-	return nil
-}
+// required are the fields without which a record means nothing.
+const required = 1<<fVersion | 1<<fNumber | 1<<fAccount | 1<<fKind | 1<<fTrigger | 1<<fOutcome
 
 // checkRequired is the last step of both readers: seen is the bit set of the
 // fields met.
@@ -154,12 +173,12 @@ func checkRequired(e *domain.Event, seen uint64) error {
 	if miss := required &^ seen; miss != 0 {
 		for f := fVersion; f < fieldCount; f++ {
 			if miss&(1<<f) != 0 {
-				return malformed("record has no key %q", fieldKeys[f])
+				return malformed("record has no key %q", fields[f].key)
 			}
 		}
 	}
 	if f := invalidField(e); f != fUnknown {
-		return malformed("record has no usable value for key %q", fieldKeys[f])
+		return malformed("record has no usable value for key %q", fields[f].key)
 	}
 	return nil
 }

@@ -1,6 +1,7 @@
 package codec
 
 import (
+	"encoding/binary"
 	"unsafe"
 
 	"github.com/musterhq/muster/domain"
@@ -10,10 +11,17 @@ import (
 // refuses the same bytes, but is written by hand and allocates next to nothing.
 // It must not be used by two goroutines at a time.
 type Reader struct {
+	// SkipData leaves an event's Data nil and its bytes unlooked at, for
+	// readers that have no use for it.
+	SkipData bool
+
 	c     cursor
 	names *Interner // nil: strings alias the record
+
+	// What the next Read uses again.
 	set   []domain.Condition
 	ended []domain.ConditionRef
+	data  map[string]any
 }
 
 // NewReader returns a Reader for passing over records: the strings of an event
@@ -24,14 +32,14 @@ func NewReader() *Reader { return &Reader{} }
 
 // NewFoldReader returns a Reader for folding: the strings of an event are its
 // own, those that repeat over a fleet (machine, trigger, states, source,
-// conditions, reason codes, labels) from names. Only the slices Set and Ended
-// are still used again by the next Read.
+// conditions, reason codes, labels, data keys) from names.
 func NewFoldReader(names *Interner) *Reader { return &Reader{names: names} }
 
-// Read overwrites e with the record's event. Set and Ended stay valid until
-// the next Read; Labels and Data are new ones each time. An Account that e
-// already holds is kept when it is the same: a caller that knows the account
-// puts its own string there first and saves the copy.
+// Read overwrites e with the record's event. The slices Set and Ended and the
+// map Data are used again by the next Read; Labels, and maps and lists within
+// Data, are new ones each time. An Account that e already holds is kept when it
+// is the same: a caller that knows the account puts its own string there first
+// and saves the copy.
 //
 // An error is an ErrMalformed or an ErrRecordVersion, and leaves e in no
 // particular state.
@@ -39,62 +47,129 @@ func (r *Reader) Read(b []byte, e *domain.Event) error {
 	known := e.Account
 	*e = domain.Event{}
 	r.c = cursor{b: b}
-	c := &r.c
-	n := c.mapLen()
-	var seen uint64
-	for i := range n {
-		f := fieldOf(c.key())
-		if i == 0 && f != fVersion {
-			c.fail("a record that does not begin with its version")
-			break
-		}
-		if f == fUnknown {
-			c.skip(1)
-		} else if seen&(1<<f) != 0 {
-			c.fail("a repeated key")
-		} else {
-			seen |= 1 << f
-			r.field(e, f, known)
-		}
-		if c.err != nil {
-			break
-		}
+	n := r.c.mapLen()
+	start := r.c.i
+	if n > 0 && r.c.key() != fieldCodes[fVersion] {
+		r.c.fail("a record that does not begin with its version")
 	}
-	if c.err != nil {
-		return c.err
+	r.c.i = start
+	seen := r.entries(e, n, known)
+	if r.c.err != nil {
+		return r.c.err
 	}
-	if c.i != len(b) {
-		return malformed("%d bytes follow the record", len(b)-c.i)
+	if r.c.i != len(b) {
+		return malformed("%d bytes follow the record", len(b)-r.c.i)
 	}
 	return checkRequired(e, seen)
 }
 
-// field reads the value of one known key into the event.
+// entries reads n keys and their values into the event, until an error, and
+// returns the bit set of the fields met. Replay spends its time here, so what
+// nearly every record has (the format's keys in the format's order, text of up
+// to 31 bytes, small numbers, times) is read in place, and anything else by
+// the cursor's methods.
+func (r *Reader) entries(e *domain.Event, n int, known domain.AccountID) (seen uint64) {
+	c := &r.c
+	b, i := c.b, c.i
+	f := fUnknown
+	for ; n > 0 && c.err == nil; n-- {
+		// The key: most likely that of one of the next fields.
+		var code uint32
+		if i+4 <= len(b) && b[i] == 0xa1 {
+			code = binary.LittleEndian.Uint32(b[i:]) & 0xffff
+			i += 2
+		} else if i+4 <= len(b) && b[i] == 0xa2 {
+			code = binary.LittleEndian.Uint32(b[i:]) & 0xffffff
+			i += 3
+		} else {
+			c.i = i
+			code = c.key()
+			i = c.i
+		}
+		for f++; f < fieldCount && fieldCodes[f] != code; f++ {
+		}
+		if f >= fieldCount {
+			f = fieldOf(code)
+		}
+		spec := &fields[f]
+		if seen&f.bit() != 0 {
+			c.fail("a repeated key")
+		}
+		seen |= f.bit()
+
+		// The value.
+		switch x := nextByte(b, i); {
+		case x&0xe0 == 0xa0 && spec.shape >= shapeText && int(x&31) < len(b)-i:
+			s := b[i+1 : i+1+int(x&31)]
+			i += 1 + len(s)
+			r.keep(e, spec, s, known)
+		case x == 0xcf && spec.shape == shapeInt && i+9 <= len(b) && b[i+1] < 0x80:
+			*intOf(e, spec.offset) = int64(binary.BigEndian.Uint64(b[i+1:]))
+			i += 9
+		case x < 0x80 && spec.shape == shapeUint:
+			c.err = setUint(e, f, uint64(x))
+			i++
+		default:
+			c.i = i
+			r.field(e, f, known)
+			i = c.i
+		}
+	}
+	c.i = i
+	return seen
+}
+
+// nextByte is b[i], or a code that msgpack does not use when b ends before.
+func nextByte(b []byte, i int) byte {
+	if i < len(b) {
+		return b[i]
+	}
+	return 0xc1
+}
+
+// keep puts a string of the record into the event.
+func (r *Reader) keep(e *domain.Event, spec *fieldSpec, s []byte, known domain.AccountID) {
+	p := textOf(e, spec.offset)
+	switch {
+	case spec.shape == shapeAccount && string(known) == string(s):
+		*p = string(known)
+	case r.names == nil:
+		*p = unsafe.String(unsafe.SliceData(s), len(s))
+	case spec.shape == shapeName:
+		*p = r.names.Intern(s)
+	default:
+		*p = string(s)
+	}
+}
+
+// field reads any value into the event, or passes over one whose key is not
+// known.
 func (r *Reader) field(e *domain.Event, f field, known domain.AccountID) {
 	c := &r.c
-	if p := stringField(e, f); p != nil {
-		b := c.text()
-		switch {
-		case f == fAccount && string(known) == string(b):
-			e.Account = known
-		case repeats&(1<<f) != 0:
-			*p = r.name(b)
-		default:
-			*p = r.text(b)
-		}
+	switch spec := &fields[f]; spec.shape {
+	case shapeText, shapeName, shapeAccount:
+		r.keep(e, spec, c.text(), known)
 		return
-	}
-	if p := intField(e, f); p != nil {
-		*p = c.int()
+	case shapeInt:
+		*intOf(e, spec.offset) = c.int()
+		return
+	case shapeUint:
+		if u := c.uint(); c.err == nil {
+			c.err = setUint(e, f, u)
+		}
 		return
 	}
 	switch f {
+	case fUnknown:
+		c.skip(1)
 	case fLabels:
 		e.Labels = r.labels()
 	case fData:
-		if m := r.object(1); len(m) > 0 {
-			e.Data = m
+		if r.SkipData {
+			c.skip(1)
+			return
 		}
+		r.dataMap(e)
 	case fSet:
 		r.conditions(e)
 	case fEnded:
@@ -104,11 +179,6 @@ func (r *Reader) field(e *domain.Event, f field, known domain.AccountID) {
 			e.Prev = [16]byte(b)
 		} else {
 			c.fail("a hash that is not 16 bytes")
-		}
-	default:
-		u := c.uint()
-		if c.err == nil {
-			c.err = setUint(e, f, u)
 		}
 	}
 }
@@ -213,11 +283,32 @@ func (r *Reader) once(seen *uint32, key uint32) {
 	*seen |= bit
 }
 
+// dataMap reads the event's data into the map that is used again, unless it
+// has grown so large that emptying it would cost more than a new one.
+func (r *Reader) dataMap(e *domain.Event) {
+	n := r.c.mapLen()
+	if n == 0 {
+		return
+	}
+	if r.data == nil || len(r.data) > maxPrealloc {
+		r.data = make(map[string]any, min(n, maxPrealloc))
+	}
+	clear(r.data)
+	r.members(r.data, n, 1)
+	e.Data = r.data
+}
+
 // object reads a map of JSON values; depth is its own level, from 1.
 func (r *Reader) object(depth int) map[string]any {
-	c := &r.c
-	n := c.mapLen()
+	n := r.c.mapLen()
 	m := make(map[string]any, min(n, maxPrealloc))
+	r.members(m, n, depth)
+	return m
+}
+
+// members reads n keys and values into m, which is empty.
+func (r *Reader) members(m map[string]any, n, depth int) {
+	c := &r.c
 	for i := 0; i < n && c.err == nil; i++ {
 		k := r.name(c.text())
 		m[k] = r.value(depth)
@@ -225,7 +316,6 @@ func (r *Reader) object(depth int) map[string]any {
 	if len(m) != n {
 		c.fail("a repeated key")
 	}
-	return m
 }
 
 // value reads one JSON value that lies within depth levels of maps and arrays.
