@@ -8,7 +8,6 @@ import (
 	"net/url"
 	"path/filepath"
 	"testing"
-	"time"
 
 	"github.com/nats-io/nats-server/v2/server"
 	"github.com/nats-io/nats.go"
@@ -47,7 +46,7 @@ func RunCluster(t testing.TB, changes ...func(*server.Options)) *Cluster {
 		t.Cleanup(s.Stop)
 		c.Servers = append(c.Servers, s)
 	}
-	c.await(t, "a cluster with a leader", func() bool {
+	await(t, "a cluster with a leader", func() bool {
 		leader := false
 		for _, s := range c.Servers {
 			leader = leader || s.Server().JetStreamIsLeader()
@@ -74,19 +73,10 @@ func freePorts(n int) ([]int, error) {
 	return ports, nil
 }
 
-// await polls a condition of the servers, for which they have no signal.
-func (c *Cluster) await(t testing.TB, what string, done func() bool) {
+// Wipe deletes every stream of the cluster, so that one cluster can serve many cases.
+func (c *Cluster) Wipe(t testing.TB, nc *nats.Conn) {
 	t.Helper()
-	tick := time.NewTicker(20 * time.Millisecond)
-	defer tick.Stop()
-	end := time.After(ready)
-	for !done() {
-		select {
-		case <-tick.C:
-		case <-end:
-			t.Fatalf("waited %v for %s", ready, what)
-		}
-	}
+	wipe(t, nc, c.Servers...)
 }
 
 // Conn returns a connection to one of the servers, for the length of a test.
@@ -119,7 +109,7 @@ func (c *Cluster) StepDown(t testing.TB, nc *nats.Conn, stream string) {
 	if err := json.Unmarshal(msg.Data, &answer); err != nil || !answer.Success {
 		t.Fatalf("step down %s: %s, %v", stream, answer.Error, err)
 	}
-	c.await(t, "a new leader of "+stream, func() bool {
+	await(t, "a new leader of "+stream, func() bool {
 		for _, s := range c.Servers {
 			if srv := s.Server(); srv != nil && srv.JetStreamIsStreamLeader(server.DEFAULT_GLOBAL_ACCOUNT, stream) {
 				return true

@@ -12,6 +12,7 @@ import (
 	"errors"
 	"fmt"
 	"net"
+	"path/filepath"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -141,9 +142,15 @@ func closing(t testing.TB) func(*nats.Conn, error) *nats.Conn {
 	}
 }
 
-// Wipe deletes every stream that the connection can see, so that one server
-// can serve many cases.
-func Wipe(t testing.TB, nc *nats.Conn) {
+// Wipe deletes every stream of the server, so that one server can serve many cases.
+func (s *Server) Wipe(t testing.TB, nc *nats.Conn) {
+	t.Helper()
+	wipe(t, nc, s)
+}
+
+// wipe deletes every stream and waits until the servers have removed the files:
+// a stream of the same name that is deleted before that leaves its records behind.
+func wipe(t testing.TB, nc *nats.Conn, servers ...*Server) {
 	t.Helper()
 	js, err := jetstream.New(nc)
 	if err != nil {
@@ -159,5 +166,29 @@ func Wipe(t testing.TB, nc *nats.Conn) {
 	}
 	if err := names.Err(); err != nil {
 		t.Errorf("list streams: %v", err)
+	}
+	await(t, "the deleted streams' files to go", func() bool {
+		for _, s := range servers {
+			left, err := filepath.Glob(filepath.Join(s.StoreDir(), "jetstream", "*", "streams", "*"))
+			if err != nil || len(left) > 0 {
+				return false
+			}
+		}
+		return true
+	})
+}
+
+// await polls a condition of the servers, for which they have no signal.
+func await(t testing.TB, what string, done func() bool) {
+	t.Helper()
+	tick := time.NewTicker(5 * time.Millisecond)
+	defer tick.Stop()
+	end := time.After(ready)
+	for !done() {
+		select {
+		case <-tick.C:
+		case <-end:
+			t.Fatalf("waited %v for %s", ready, what)
+		}
 	}
 }

@@ -45,7 +45,7 @@ func TestServerKeepsItsStoreOverARestart(t *testing.T) {
 	if err != nil || info.CachedInfo().State.Msgs != 1 {
 		t.Errorf("after the restart: %v", err)
 	}
-	natstest.Wipe(t, nc)
+	s.Wipe(t, nc)
 	if _, err := js.Stream(ctx, "S"); err == nil {
 		t.Error("Wipe left the stream")
 	}

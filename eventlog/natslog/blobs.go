@@ -1,0 +1,70 @@
+package natslog
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+
+	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/jetstream"
+
+	"github.com/musterhq/muster/eventlog"
+)
+
+var _ eventlog.Blobs = (*Blobs)(nil)
+
+// blobBucket is the object store that holds the blobs.
+const blobBucket = "MUSTER_BLOBS"
+
+// Blobs keeps blobs in a JetStream object store. Use OpenBlobs.
+type Blobs struct {
+	store jetstream.ObjectStore
+}
+
+// OpenBlobs opens the object store, or creates it with this many replicas (0: 1).
+func OpenBlobs(ctx context.Context, nc *nats.Conn, replicas int) (*Blobs, error) {
+	js, err := jetstream.New(nc)
+	if err != nil {
+		return nil, fmt.Errorf("open blobs: %w", err)
+	}
+	store, err := js.ObjectStore(ctx, blobBucket)
+	if errors.Is(err, jetstream.ErrBucketNotFound) {
+		store, err = js.CreateObjectStore(ctx, jetstream.ObjectStoreConfig{
+			Bucket: blobBucket, Description: "Muster: snapshots and saved views", Storage: jetstream.FileStorage, Replicas: max(replicas, 1),
+		})
+	}
+	if err != nil {
+		return nil, fmt.Errorf("open blobs: %w", err)
+	}
+	return &Blobs{store}, nil
+}
+
+// Put stores what r yields under the name; when it fails, the old content stays.
+func (b *Blobs) Put(ctx context.Context, name string, r io.Reader) error {
+	if _, err := b.store.Put(ctx, jetstream.ObjectMeta{Name: name}, r); err != nil {
+		return fmt.Errorf("put blob %q: %w", name, err)
+	}
+	return nil
+}
+
+// Get returns the blob's content, or eventlog.ErrNotFound. Its reader fails
+// with an error when the content does not have the digest it was stored with.
+func (b *Blobs) Get(ctx context.Context, name string) (io.ReadCloser, error) {
+	r, err := b.store.Get(ctx, name)
+	if errors.Is(err, jetstream.ErrObjectNotFound) {
+		return nil, fmt.Errorf("get blob %q: %w", name, eventlog.ErrNotFound)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("get blob %q: %w", name, err)
+	}
+	return r, nil
+}
+
+// Delete removes the blob; it is no error when there is none.
+func (b *Blobs) Delete(ctx context.Context, name string) error {
+	if err := b.store.Delete(ctx, name); err != nil && !errors.Is(err, jetstream.ErrObjectNotFound) {
+		return fmt.Errorf("delete blob %q: %w", name, err)
+	}
+	return nil
+}
