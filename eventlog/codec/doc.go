@@ -48,7 +48,7 @@
 // # Readers
 //
 // Decode is the general decoder, on msgpack/v5. Reader is written by hand for
-// replay: it allocates next to nothing. Both accept and refuse the same bytes
+// replay and allocates next to nothing. Both accept and refuse the same bytes
 // and give the same event; a fuzz test compares them. They skip keys that they
 // do not know, so a key may be added without a new version as long as an old
 // Muster may do without it. They refuse a repeated key, a value of the wrong

@@ -1,11 +1,8 @@
 package codec
 
-import (
-	"encoding/binary"
-	"strings"
-)
+import "encoding/binary"
 
-// The limits of an Interner: how many different texts it keeps, and how long
+// The limits of an interner: how many different texts it keeps, and how long
 // one may be. Whatever goes beyond is copied each time, so a publisher that
 // invents names cannot make it grow.
 const (
@@ -13,19 +10,19 @@ const (
 	internLength = 128
 )
 
-// Interner gives equal texts the same string, so that the names which come in
+// interner gives equal texts the same string, so that the names which come in
 // every record (states, triggers, machines, sources) are held in memory once.
 // It keeps up to 65 536 texts. It must not be used by two goroutines at a time.
-type Interner struct {
+type interner struct {
 	recent [1024]string // by hash; most look-ups end here
 	all    map[string]string
 }
 
-// NewInterner returns an empty Interner.
-func NewInterner() *Interner { return &Interner{all: make(map[string]string)} }
+// newInterner returns an empty interner.
+func newInterner() *interner { return &interner{all: make(map[string]string)} }
 
-// Intern returns b's text. It does not keep b.
-func (in *Interner) Intern(b []byte) string {
+// intern returns b's text. It does not keep b.
+func (in *interner) intern(b []byte) string {
 	if len(b) == 0 {
 		return ""
 	}
@@ -45,21 +42,6 @@ func (in *Interner) Intern(b []byte) string {
 	}
 	*slot = s
 	return s
-}
-
-// InternString is Intern for a string; it keeps a copy, not s.
-func (in *Interner) InternString(s string) string {
-	if len(s) == 0 {
-		return ""
-	}
-	if t, ok := in.all[s]; ok {
-		return t
-	}
-	t := strings.Clone(s)
-	if len(t) <= internLength && len(in.all) < internMax {
-		in.all[t] = t
-	}
-	return t
 }
 
 // textSlot hashes the length, the first and the last eight bytes.

@@ -112,9 +112,9 @@ func TestWhatReadersTakeAndRefuse(t *testing.T) {
 func readAll(t *testing.T, record []byte) error {
 	t.Helper()
 	_, err := codec.Decode(record)
-	for _, r := range []*codec.Reader{codec.NewReader(), codec.NewFoldReader(codec.NewInterner())} {
+	for _, read := range readers() {
 		var e domain.Event
-		err2 := r.Read(record, &e)
+		err2 := read(record, &e)
 		if (err == nil) != (err2 == nil) || errors.Is(err, codec.ErrMalformed) != errors.Is(err2, codec.ErrMalformed) {
 			t.Errorf("Decode says %v, Reader says %v, of %x", err, err2, record)
 		}

@@ -16,34 +16,48 @@ type Reader struct {
 	SkipData bool
 
 	c     cursor
-	names *Interner // nil: strings alias the record
+	names *interner // the names that Fold has met
+	own   bool      // strings are to be the event's own
 
-	// What the next Read uses again.
+	// What the next call uses again.
 	set   []domain.Condition
 	ended []domain.ConditionRef
 	data  map[string]any
 }
 
-// NewReader returns a Reader for passing over records: the strings of an event
-// (those in Labels and Data, too) are part of the record's bytes, so nothing
-// of it may be used once those bytes change, and nothing should be kept, since
-// one string holds the whole buffer in memory. Clone what is to stay.
+// NewReader returns a Reader.
 func NewReader() *Reader { return &Reader{} }
 
-// NewFoldReader returns a Reader for folding: the strings of an event are its
-// own, those that repeat over a fleet (machine, trigger, states, source,
-// conditions, reason codes, labels, data keys) from names.
-func NewFoldReader(names *Interner) *Reader { return &Reader{names: names} }
-
-// Read overwrites e with the record's event. The slices Set and Ended and the
-// map Data are used again by the next Read; Labels, and maps and lists within
-// Data, are new ones each time. An Account that e already holds is kept when it
-// is the same: a caller that knows the account puts its own string there first
-// and saves the copy.
+// Read overwrites e with the record's event, for passing over a history: the
+// strings of the event (those in Labels and Data, too) are part of b. Nothing
+// of it may be used once b changes, and nothing should be kept, since one
+// string holds all of b in memory. Clone what is to stay, or use Fold.
+//
+// The slices Set and Ended and the map Data are used again by the next call;
+// Labels, and maps and lists within Data, are new ones each time.
 //
 // An error is an ErrMalformed or an ErrRecordVersion, and leaves e in no
 // particular state.
 func (r *Reader) Read(b []byte, e *domain.Event) error {
+	r.own = false
+	return r.read(b, e)
+}
+
+// Fold is Read for a caller that keeps strings, as domain.Evolve does: they are
+// the event's own, and those that repeat over a fleet (machine, trigger,
+// states, source, conditions, reason codes, labels, data keys) are held once
+// for all events that this Reader folds. An Account that e already holds is
+// kept when it is the same: a caller that knows the account puts its own string
+// there first and saves the copy.
+func (r *Reader) Fold(b []byte, e *domain.Event) error {
+	r.own = true
+	if r.names == nil {
+		r.names = newInterner()
+	}
+	return r.read(b, e)
+}
+
+func (r *Reader) read(b []byte, e *domain.Event) error {
 	known := e.Account
 	*e = domain.Event{}
 	r.c = cursor{b: b}
@@ -133,10 +147,10 @@ func (r *Reader) keep(e *domain.Event, spec *fieldSpec, s []byte, known domain.A
 	switch {
 	case spec.shape == shapeAccount && string(known) == string(s):
 		*p = string(known)
-	case r.names == nil:
+	case !r.own:
 		*p = unsafe.String(unsafe.SliceData(s), len(s))
 	case spec.shape == shapeName:
-		*p = r.names.Intern(s)
+		*p = r.names.intern(s)
 	default:
 		*p = string(s)
 	}
@@ -185,7 +199,7 @@ func (r *Reader) field(e *domain.Event, f field, known domain.AccountID) {
 
 // text is a string of the record that is unlikely to come again.
 func (r *Reader) text(b []byte) string {
-	if r.names != nil {
+	if r.own {
 		return string(b)
 	}
 	return unsafe.String(unsafe.SliceData(b), len(b))
@@ -193,8 +207,8 @@ func (r *Reader) text(b []byte) string {
 
 // name is a string of the record that repeats.
 func (r *Reader) name(b []byte) string {
-	if r.names != nil {
-		return r.names.Intern(b)
+	if r.own {
+		return r.names.intern(b)
 	}
 	return unsafe.String(unsafe.SliceData(b), len(b))
 }
