@@ -1,6 +1,9 @@
 package domain
 
-import "maps"
+// FoldVersion grows whenever Evolve gives another state for the same events, or
+// Account keeps it in another form. A snapshot of another version is thrown
+// away and the account folded again.
+const FoldVersion = 1
 
 // Account is the fold of one account's events. Everything the judge needs is
 // here, and nothing else: it can be thrown away and folded again.
@@ -20,21 +23,99 @@ type Account struct {
 	Labels     map[string]string `msgpack:"lb,omitempty"`
 	Conditions []Condition       `msgpack:"co,omitempty"` // sorted by name, then scope
 
-	Source    string `msgpack:"sr,omitempty"` // the account's source: who stands behind its state
-	Epoch     int64  `msgpack:"ep,omitempty"` // highest epoch among applied and noop session triggers
-	Seq       int64  `msgpack:"sq,omitempty"` // highest seq judged in that epoch
-	Forgotten bool   `msgpack:"fo,omitempty"` // a tombstone: not listed, no deadline fires
+	Source string `msgpack:"sr,omitempty"` // the account's source: who stands behind its state
+	Epoch  int64  `msgpack:"ep,omitempty"` // highest epoch among applied and noop session triggers
+	Seq    int64  `msgpack:"sq,omitempty"` // highest seq judged in that epoch
+	Closed int64  `msgpack:"cl,omitempty"` // epoch that a logout or stop closed; 0 = none, or an unknown one
+
+	UpSince int64    `msgpack:"up,omitempty"` // unix ns: when it last came up (class ready or limited)
+	Sources []Heard  `msgpack:"ss,omitempty"` // the last 16 sources of session triggers
+	Recent  Recent   `msgpack:"id64,omitempty"`
+	Trouble *Trouble `msgpack:"tr,omitempty"`
+	Extra   *Extra   `msgpack:"ex,omitempty"`
+	Talk    *Talk    `msgpack:"tk,omitempty"`
+
+	Forgotten bool `msgpack:"fo,omitempty"` // a tombstone: not listed, no deadline fires
+	Ran       bool `msgpack:"ra,omitempty"` // has been ready before
+	AsksLogin bool `msgpack:"al,omitempty"` // the way into its state asks for a login
 }
 
-// Clone returns a copy that Evolve may change without touching a.
+// Heard is what is remembered of one source: the time of its last session
+// trigger that was applied or noop.
+type Heard struct {
+	Source string `msgpack:"s"`
+	At     int64  `msgpack:"a"` // unix ns, as the source gave it
+}
+
+// maxSources is how many sources are remembered per account.
+const maxSources = 16
+
+// Trouble is what is remembered of losses and retries. A nil one is empty.
+type Trouble struct {
+	Tries      int     `msgpack:"n,omitempty"` // retries by Muster since it was last well: the n of the retry rule
+	LastTry    int64   `msgpack:"l,omitempty"` // unix ns
+	ReplacedAt int64   `msgpack:"r,omitempty"` // last fact that set the condition replaced, unix ns
+	RefusedAt  int64   `msgpack:"f,omitempty"` // … refused
+	BannedTill int64   `msgpack:"b,omitempty"` // end of the last ban, kept when it has passed
+	Flaps      []int64 `msgpack:"x,omitempty"` // times of the last 5 moves that count for flapping, in order of judging
+}
+
+// maxFlaps is how many moves flapping looks at.
+const maxFlaps = 5
+
+// Extra is what only some machines keep. A nil one is empty.
+type Extra struct {
+	Authority string `msgpack:"a,omitempty"` // the only source that is believed
+	SidFrom   int64  `msgpack:"sf,omitempty"`
+	SidUntil  int64  `msgpack:"su,omitempty"` // unix ns; 0 = unknown
+	TgtFrom   int64  `msgpack:"tf,omitempty"`
+	TgtUntil  int64  `msgpack:"tu,omitempty"` // unix ns; 0 = unknown
+	Cursor    int64  `msgpack:"c,omitempty"`  // next_seq
+	HasCursor bool   `msgpack:"hc,omitempty"`
+	LastSync  int64  `msgpack:"ls,omitempty"` // unix ns; 0 = none yet
+	Beat      int64  `msgpack:"-"`            // last heartbeat, unix ns; in memory only, no part of the digest
+}
+
+// Clone returns a copy that Evolve may change without touching a. It is cheap:
+// Evolve never changes what a slice, map or pointer of an account holds, it puts
+// a new one in its place.
 func (a *Account) Clone() *Account {
 	c := *a
-	c.Labels = maps.Clone(a.Labels)
-	c.Conditions = append([]Condition(nil), a.Conditions...)
 	return &c
 }
 
-// Evolve applies an event to the account it belongs to and returns the account:
-// a itself, or a new one when a is nil. It never fails and looks only at the
-// event. It keeps e's strings; the caller must own them.
-func Evolve(a *Account, e *Event) *Account { return a }
+// trouble and extra read the optional parts; an absent one reads as empty.
+
+func (a *Account) trouble() Trouble {
+	if a == nil || a.Trouble == nil {
+		return Trouble{}
+	}
+	return *a.Trouble
+}
+
+func (a *Account) extra() Extra {
+	if a == nil || a.Extra == nil {
+		return Extra{}
+	}
+	return *a.Extra
+}
+
+// condition returns the standing condition of that name and scope.
+func (a *Account) condition(name, scope string) (Condition, bool) {
+	for i := range a.Conditions {
+		if c := &a.Conditions[i]; c.Name == name && c.Scope == scope {
+			return *c, true
+		}
+	}
+	return Condition{}, false
+}
+
+// has says whether a condition of that name stands, in any scope.
+func (a *Account) has(name string) bool {
+	for i := range a.Conditions {
+		if a.Conditions[i].Name == name {
+			return true
+		}
+	}
+	return false
+}

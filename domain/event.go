@@ -48,6 +48,7 @@ const (
 	KindConversation                 // of a conversation; Key is the contact
 	KindAccount                      // set_mode, set_labels, authority, forget
 	KindMark                         // Muster's own marks and recover: stuck, settled, condition_expired …
+	KindForeign                      // a trigger of another machine than the account's; always rejected
 )
 
 // Effects are the things an event does to the fold beside moving the state and
@@ -56,19 +57,29 @@ type Effects uint32
 
 // The effects; the numbers are part of the record format and never change.
 const (
-	EffectWantRun    Effects = 1 << iota // desired becomes run
-	EffectWantStop                       // desired becomes stop
-	EffectTry                            // a retry by Muster: n grows by one
-	EffectTriesReset                     // n becomes 0
-	EffectFlap                           // a move that counts for flapping
-	EffectClose                          // the epoch is closed (applied logout or stop)
-	EffectOpen                           // a start: the closed epoch is forgotten
-	EffectForget                         // the account leaves the views
-	EffectRevive                         // a forgotten account is back
-	EffectSourceKept                     // the source does not become the account's source
-	EffectCursor                         // data.next_seq becomes the cursor
-	EffectLogout                         // tickets are forgotten
-	EffectLate                           // a message's reply came after its timeout
+	EffectWantRun     Effects = 1 << iota // desired becomes run
+	EffectWantStop                        // desired becomes stop
+	EffectTry                             // a retry by Muster: n grows by one
+	EffectTriesReset                      // n becomes 0
+	EffectFlap                            // a move that counts for flapping
+	EffectClose                           // the epoch is closed (applied logout or stop)
+	EffectOpen                            // a start: the closed epoch is forgotten
+	EffectForget                          // the account leaves the views
+	EffectRevive                          // a forgotten account is back
+	EffectSourceKept                      // the source does not become the account's source
+	EffectCursor                          // data.next_seq becomes the cursor
+	EffectLogout                          // tickets are forgotten
+	EffectLate                            // a message's reply came after its timeout
+	EffectUp                              // the account came up: from another class into ready or limited
+	EffectRan                             // a state of class ready was reached for the first time
+	EffectAsksLogin                       // the way into the new state asks for a login
+	EffectAuthority                       // the source becomes the only one that is believed
+	EffectSync                            // a sync ended: its time is remembered
+	EffectTickets                         // data.sid_until and data.tgt_until are taken over
+	EffectClosesTurns                     // all open turns of the conversation close, claimed by a human
+	EffectClaim                           // data.message is claimed by data.handler, and its turn closes
+	EffectOpensTurn                       // data.message opens a turn
+	EffectStalled                         // one more message in a row stays pending
 )
 
 // Condition is a named fact that lives beside the state.
@@ -94,6 +105,7 @@ type Event struct {
 	Account  AccountID
 	Kind     Kind
 	Machine  string // on the account's first event, and when it changes
+	Initial  string // on the first event: the account's state before it
 	Mode     string // on the first event
 	Labels   map[string]string
 	Key      string // message id or contact, for those kinds only
@@ -132,7 +144,8 @@ type Verdict struct {
 	To      string
 	Version uint64
 	Source  string
-	Reason  string // for rejected, stale, conflict and invalid: a sentence or a code; else the trigger's reason code
+	Reason  string  // for rejected, stale, conflict and invalid: a sentence or a code; else the trigger's reason code
+	Earlier Outcome // for duplicate: the earlier outcome
 }
 
 // Decision is what Decide returns: the verdict, and the event to append, which
@@ -140,4 +153,5 @@ type Verdict struct {
 type Decision struct {
 	Verdict Verdict
 	Event   *Event
+	Beat    int64 // for a heartbeat: its time, to be given to [Account.Beat] by who holds the account; else 0
 }

@@ -1,0 +1,107 @@
+package domain
+
+import "container/heap"
+
+// Agenda keeps the next deadline of each account and gives them out in the
+// order in which they are to be judged: by due time, then by kind, then by
+// account id and the deadline's own name, both by bytes. It keeps only when to
+// look; what is due then is what [Judge.Due] says of the account at that
+// moment. It is not safe for use from several goroutines.
+type Agenda struct {
+	items  entries
+	places map[AccountID]*entry
+}
+
+type entry struct {
+	account AccountID
+	due     Deadline // without its trigger
+	place   int
+}
+
+// NewAgenda returns an empty agenda.
+func NewAgenda() *Agenda { return &Agenda{places: map[AccountID]*entry{}} }
+
+// Set makes d the account's next deadline, in place of the one before.
+func (g *Agenda) Set(account AccountID, d Deadline) {
+	d.Trigger = Trigger{}
+	if e, ok := g.places[account]; ok {
+		if e.due.At == d.At && e.due.Rank == d.Rank && e.due.Sub == d.Sub {
+			return
+		}
+		e.due = d
+		heap.Fix(&g.items, e.place)
+		return
+	}
+	e := &entry{account: account, due: d}
+	g.places[account] = e
+	heap.Push(&g.items, e)
+}
+
+// Remove forgets the account's deadline, if it has one.
+func (g *Agenda) Remove(account AccountID) {
+	if e, ok := g.places[account]; ok {
+		heap.Remove(&g.items, e.place)
+		delete(g.places, account)
+	}
+}
+
+// Update asks the judge for the account's next deadline and keeps it.
+func (g *Agenda) Update(j *Judge, a *Account) {
+	if d, ok := j.Due(a); ok {
+		g.Set(a.ID, d)
+	} else {
+		g.Remove(a.ID)
+	}
+}
+
+// Next returns when the first deadline is due, without taking it; ok is false
+// when there is none.
+func (g *Agenda) Next() (account AccountID, at int64, ok bool) {
+	if len(g.items) == 0 {
+		return "", 0, false
+	}
+	return g.items[0].account, g.items[0].due.At, true
+}
+
+// PopDue takes the first deadline off when it is due at now or before; ok is
+// false when none is. Ask Judge.Due what is due, judge it, and Set or Update
+// the account anew.
+func (g *Agenda) PopDue(now int64) (account AccountID, at int64, ok bool) {
+	account, at, ok = g.Next()
+	if !ok || at > now {
+		return "", 0, false
+	}
+	g.Remove(account)
+	return account, at, true
+}
+
+// Len is the number of accounts that have a deadline.
+func (g *Agenda) Len() int { return len(g.items) }
+
+// entries is the heap; entry.place is where each one stands.
+type entries []*entry
+
+func (s entries) Len() int { return len(s) }
+
+func (s entries) Less(i, j int) bool { return s[i].due.before(s[i].account, s[j].due, s[j].account) }
+
+func (s entries) Swap(i, j int) {
+	s[i], s[j] = s[j], s[i]
+	s[i].place, s[j].place = i, j
+}
+
+// Push is for container/heap.
+func (s *entries) Push(x any) {
+	e := x.(*entry)
+	e.place = len(*s)
+	*s = append(*s, e)
+}
+
+// Pop is for container/heap.
+func (s *entries) Pop() any {
+	old := *s
+	e := old[len(old)-1]
+	old[len(old)-1] = nil
+	*s = old[:len(old)-1]
+	return e
+}

@@ -1,0 +1,394 @@
+package domain
+
+import (
+	"maps"
+	"math"
+	"slices"
+	"strings"
+	"time"
+	"unicode/utf8"
+
+	"github.com/musterhq/muster/domain/machine"
+)
+
+// ParseTrigger reads a trigger from the JSON object that publishers send (a
+// trace line has the same form). It is strict: unknown and repeated fields,
+// wrong types, secrets in data and Muster's own triggers are refused. The error
+// is an [InvalidError]; the trigger then holds what could be read, to name the
+// account in an answer.
+func ParseTrigger(json []byte) (Trigger, error) {
+	t, err := ParseLine(json)
+	if err == nil {
+		err = t.checkPublished()
+	}
+	return t, err
+}
+
+// ParseLine is ParseTrigger for lines of a trace, which may come from Muster
+// itself: an exported history holds its own triggers, too.
+func ParseLine(json []byte) (Trigger, error) {
+	s := scanner{b: json}
+	members, err := s.top()
+	if err != nil {
+		return Trigger{Expect: NoExpect}, err
+	}
+	return fromMembers(members)
+}
+
+// TriggerFromMap reads a trigger from decoded msgpack: the same names, rules
+// and errors as ParseTrigger. A time may also be a time.Time.
+func TriggerFromMap(m map[string]any) (Trigger, error) {
+	members := make([]member, 0, len(m))
+	for _, name := range slices.Sorted(maps.Keys(m)) {
+		members = append(members, member{name, m[name]})
+	}
+	t, err := fromMembers(members)
+	if err == nil {
+		err = t.checkPublished()
+	}
+	return t, err
+}
+
+// fieldNames are the fields of a trigger, in the order in which they are written.
+var fieldNames = []string{"id", "account", "trigger", "key", "at", "source", "epoch", "seq", "by", "reason", "data", "expect", "machine", "mode", "labels"}
+
+// fromMembers fills a trigger. It goes on after a bad field, so that the others
+// are known, and returns the first error.
+func fromMembers(members []member) (Trigger, error) {
+	t := Trigger{Expect: NoExpect}
+	var first error
+	var seen uint32
+	for _, m := range members {
+		i := slices.Index(fieldNames, m.name)
+		var err error
+		switch {
+		case i < 0:
+			err = unknownField(m.name)
+		case seen&(1<<i) != 0:
+			err = invalid(m.name, "is there twice")
+		case m.value != nil:
+			err = t.set(i, m.value)
+		}
+		if i >= 0 {
+			seen |= 1 << i
+		}
+		if first == nil {
+			first = err
+		}
+	}
+	if first == nil {
+		first = t.check()
+	}
+	return t, first
+}
+
+func unknownField(name string) error {
+	if near := machine.Closest(name, fieldNames); near != "" {
+		return invalid(name, "is not a field of a trigger; did you mean %s?", near)
+	}
+	return invalid(name, "is not a field of a trigger; the fields are %s", strings.Join(fieldNames, ", "))
+}
+
+// set fills the i-th field of fieldNames.
+func (t *Trigger) set(i int, v any) (err error) {
+	switch name := fieldNames[i]; name {
+	case "id":
+		t.ID, err = text(name, v)
+	case "account":
+		var s string
+		s, err = text(name, v)
+		t.Account = AccountID(s)
+	case "trigger":
+		t.Name, err = text(name, v)
+	case "key":
+		t.Key, err = text(name, v)
+	case "at":
+		t.At, err = instant(name, v)
+		t.HasAt = err == nil
+	case "source":
+		t.Source, err = text(name, v)
+	case "epoch":
+		t.Epoch, err = count(name, v)
+	case "seq":
+		t.Seq, err = count(name, v)
+	case "by":
+		var s string
+		s, err = text(name, v)
+		t.By = Initiator(s)
+	case "reason":
+		t.Reason, err = reason(v)
+	case "data":
+		t.Data, err = data(v)
+	case "expect":
+		var n int64
+		if n, err = count(name, v); err == nil {
+			t.Expect = n
+		}
+	case "machine":
+		t.Machine, err = text(name, v)
+	case "mode":
+		t.Mode, err = text(name, v)
+	case "labels":
+		t.Labels, err = labels(name, v)
+	}
+	return err
+}
+
+// kind names the type of a decoded value as a user would.
+func kind(v any) string {
+	switch v.(type) {
+	case nil:
+		return "null"
+	case string:
+		return "a text"
+	case bool:
+		return "true or false"
+	case []byte:
+		return "bytes"
+	case time.Time:
+		return "a time"
+	case []any:
+		return "a list"
+	case map[string]any, map[any]any:
+		return "an object"
+	case float32, float64:
+		return "a number with a fraction or exponent, or one that is too large"
+	default:
+		return "a number"
+	}
+}
+
+func text(field string, v any) (string, error) {
+	s, ok := v.(string)
+	if !ok {
+		return "", invalid(field, "want a text, got %s", kind(v))
+	}
+	if !utf8.ValidString(s) {
+		return "", invalid(field, "is not valid UTF-8")
+	}
+	return s, nil
+}
+
+func count(field string, v any) (int64, error) {
+	n, ok := integer(v)
+	if !ok {
+		return 0, invalid(field, "want an integer from 0 to 9223372036854775807, got %s", kind(v))
+	}
+	if n < 0 {
+		return 0, invalid(field, "want an integer from 0 to 9223372036854775807, got a negative one")
+	}
+	return n, nil
+}
+
+// integer converts the integers that decoders make.
+func integer(v any) (int64, bool) {
+	switch n := v.(type) {
+	case int64:
+		return n, true
+	case int:
+		return int64(n), true
+	case int8:
+		return int64(n), true
+	case int16:
+		return int64(n), true
+	case int32:
+		return int64(n), true
+	case uint8:
+		return int64(n), true
+	case uint16:
+		return int64(n), true
+	case uint32:
+		return int64(n), true
+	case uint64:
+		return int64(n), n <= math.MaxInt64
+	case uint:
+		return int64(n), uint64(n) <= math.MaxInt64
+	default:
+		return 0, false
+	}
+}
+
+const wantTime = "want a time as RFC 3339 text, such as 2026-01-01T10:00:00Z"
+
+// instant converts a time to unix nanoseconds.
+func instant(field string, v any) (int64, error) {
+	switch x := v.(type) {
+	case time.Time:
+		return nanoseconds(field, x)
+	case string:
+		var t time.Time
+		if err := t.UnmarshalText([]byte(x)); err != nil {
+			return 0, invalid(field, "%s, got %q", wantTime, clip(x))
+		}
+		return nanoseconds(field, t)
+	default:
+		return 0, invalid(field, "%s, got %s", wantTime, kind(v))
+	}
+}
+
+func nanoseconds(field string, t time.Time) (int64, error) {
+	if y := t.UTC().Year(); y < 1700 || y > 2200 {
+		return 0, invalid(field, "want a time between the years 1700 and 2200, got %d", y)
+	}
+	return t.UnixNano(), nil
+}
+
+// clip shortens a text for a message.
+func clip(s string) string {
+	const most = 60
+	if len(s) <= most {
+		return s
+	}
+	return strings.ToValidUTF8(s[:most], "") + "…"
+}
+
+// object gives the members of an object in the order of their names.
+func object(field string, v any) ([]member, error) {
+	var members []member
+	switch m := v.(type) {
+	case map[string]any:
+		for name, x := range m {
+			members = append(members, member{name, x})
+		}
+	case map[any]any:
+		for name, x := range m {
+			s, ok := name.(string)
+			if !ok {
+				return nil, invalid(field, "want names that are texts, got %s", kind(name))
+			}
+			members = append(members, member{s, x})
+		}
+	default:
+		return nil, invalid(field, "want an object, got %s", kind(v))
+	}
+	slices.SortFunc(members, func(a, b member) int { return strings.Compare(a.name, b.name) })
+	return members, nil
+}
+
+func reason(v any) (r Reason, err error) {
+	members, err := object("reason", v)
+	if err != nil {
+		return r, err
+	}
+	for _, m := range members {
+		if m.value == nil {
+			continue
+		}
+		field := "reason." + m.name
+		switch m.name {
+		case "code":
+			r.Code, err = text(field, m.value)
+		case "text":
+			r.Text, err = text(field, m.value)
+		default:
+			err = invalid(field, "is not a field of a reason; it has code and text")
+		}
+		if err != nil {
+			return r, err
+		}
+	}
+	return r, nil
+}
+
+func labels(field string, v any) (map[string]string, error) {
+	members, err := object(field, v)
+	if err != nil || len(members) == 0 {
+		return nil, err
+	}
+	out := make(map[string]string, len(members))
+	for _, m := range members {
+		if m.value == nil {
+			continue
+		}
+		if out[m.name], err = text(field+"."+m.name, m.value); err != nil {
+			return nil, err
+		}
+		if !utf8.ValidString(m.name) {
+			return nil, invalid(field, "a name is not valid UTF-8")
+		}
+	}
+	return out, nil
+}
+
+func data(v any) (Data, error) {
+	m, err := plain("data", v, maxDepth-1)
+	if err != nil {
+		return nil, err
+	}
+	d, ok := m.(map[string]any)
+	if !ok {
+		return nil, invalid("data", "want an object, got %s", kind(v))
+	}
+	if len(d) == 0 {
+		return nil, nil
+	}
+	return d, nil
+}
+
+// plain brings a decoded value into the types that Data may hold.
+func plain(field string, v any, depth int) (any, error) {
+	if depth == 0 {
+		return nil, invalid(field, "is nested deeper than %d levels", maxDepth)
+	}
+	switch x := v.(type) {
+	case nil, bool:
+		return v, nil
+	case string:
+		_, err := text(field, x)
+		return x, err
+	case time.Time:
+		return x.UTC().Format(time.RFC3339Nano), nil
+	case float32:
+		return finite(field, float64(x))
+	case float64:
+		return finite(field, x)
+	case []any:
+		list := make([]any, len(x))
+		for i := range x {
+			var err error
+			if list[i], err = plain(field, x[i], depth-1); err != nil {
+				return nil, err
+			}
+		}
+		return list, nil
+	case map[string]any, map[any]any:
+		return plainObject(field, v, depth)
+	case uint64:
+		if x > math.MaxInt64 {
+			return float64(x), nil
+		}
+	case []byte:
+		return nil, invalid(field, "want text, a number, true, false, a list or an object, got bytes")
+	}
+	if n, ok := integer(v); ok {
+		return n, nil
+	}
+	return nil, invalid(field, "want text, a number, true, false, a list or an object, got something else")
+}
+
+func plainObject(field string, v any, depth int) (any, error) {
+	members, err := object(field, v)
+	if err != nil {
+		return nil, err
+	}
+	out := make(map[string]any, len(members))
+	for _, m := range members {
+		if m.value == nil {
+			continue
+		}
+		if _, err := text(field, m.name); err != nil {
+			return nil, err
+		}
+		if out[m.name], err = plain(join(field, m.name), m.value, depth-1); err != nil {
+			return nil, err
+		}
+	}
+	return out, nil
+}
+
+func finite(field string, f float64) (any, error) {
+	if math.IsNaN(f) || math.IsInf(f, 0) {
+		return nil, invalid(field, "want a number, got one that is not finite")
+	}
+	return f, nil
+}

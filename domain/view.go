@@ -1,0 +1,155 @@
+package domain
+
+import (
+	"maps"
+	"time"
+
+	"github.com/musterhq/muster/domain/machine"
+)
+
+// AccountView is the account as users see it.
+type AccountView struct {
+	ID            AccountID                   `json:"id"`
+	Machine       string                      `json:"machine"`
+	State         string                      `json:"state"`
+	Class         string                      `json:"class"`
+	Since         string                      `json:"since"` // RFC 3339
+	Version       uint64                      `json:"version"`
+	Desired       string                      `json:"desired"`
+	Mode          string                      `json:"mode"`
+	Source        string                      `json:"source"`
+	Labels        map[string]string           `json:"labels"`
+	Conditions    []ConditionView             `json:"conditions"`
+	Can           CanView                     `json:"can"`
+	Attention     []string                    `json:"attention"`
+	Messages      map[string]MessageView      `json:"messages"`
+	Conversations map[string]ConversationView `json:"conversations"`
+}
+
+// ConditionView is a condition as users see it; until is "" when no end is known.
+type ConditionView struct {
+	Name   string `json:"name"`
+	Since  string `json:"since"`
+	Until  string `json:"until"`
+	Scope  string `json:"scope"`
+	Reason string `json:"reason"`
+}
+
+// CanView is what an account can do now, where no scope is named.
+type CanView struct {
+	Read bool `json:"read"`
+	Send bool `json:"send"`
+	Bulk bool `json:"bulk"`
+}
+
+// MessageView is a message as users see it.
+type MessageView struct {
+	State string `json:"state"`
+	Late  bool   `json:"late"`
+}
+
+// ConversationView is a conversation as users see it.
+type ConversationView struct {
+	State     string `json:"state"`
+	OpenTurns int    `json:"open_turns"`
+}
+
+// FormatTime prints unix nanoseconds as users see times: RFC 3339 in UTC.
+func FormatTime(ns int64) string { return time.Unix(0, ns).UTC().Format(time.RFC3339Nano) }
+
+// Describe returns the account as users see it. What depends on the machine is
+// empty when this process does not know it.
+func (j *Judge) Describe(a *Account) AccountView {
+	v := AccountView{
+		ID: a.ID, Machine: a.Machine, State: a.State, Class: j.Class(a), Since: FormatTime(a.Since), Version: a.Version, Desired: a.Desired,
+		Mode: a.Mode, Source: a.Source, Labels: maps.Clone(a.Labels), Conditions: make([]ConditionView, 0, len(a.Conditions)),
+		Can:       CanView{Read: j.Can(a, machine.CanRead, ""), Send: j.Can(a, machine.CanSend, ""), Bulk: j.Can(a, machine.CanBulk, "")},
+		Attention: j.Attention(a),
+	}
+	if v.Labels == nil {
+		v.Labels = map[string]string{}
+	}
+	for _, c := range a.Conditions {
+		one := ConditionView{Name: c.Name, Since: FormatTime(c.Since), Scope: c.Scope, Reason: c.Reason}
+		if c.Until != 0 {
+			one.Until = FormatTime(c.Until)
+		}
+		v.Conditions = append(v.Conditions, one)
+	}
+	v.Messages, v.Conversations = a.describeTalk()
+	return v
+}
+
+// Class returns the class of the account's state, "" when its machine is not
+// known to this process.
+func (j *Judge) Class(a *Account) string {
+	m, ok := j.machines.Get(a.Machine)
+	if !ok {
+		return ""
+	}
+	return m.Class(a.State)
+}
+
+// Can says whether the account can read, send or bulk in a scope ("" = none
+// named): what its state can, minus what its conditions block.
+func (j *Judge) Can(a *Account, what, scope string) bool {
+	m, ok := j.machines.Get(a.Machine)
+	if !ok {
+		return false
+	}
+	read, send, bulk := m.Can(a.State)
+	switch what {
+	case machine.CanRead:
+		return read
+	case machine.CanSend:
+		return send && !blocks(a, what, scope)
+	case machine.CanBulk:
+		return bulk && !blocks(a, what, scope)
+	default:
+		return false
+	}
+}
+
+// blocks says whether a condition forbids to send, or to send in bulk.
+func blocks(a *Account, what, scope string) bool {
+	for i := range a.Conditions {
+		c := &a.Conditions[i]
+		if meaning, _ := machine.ConditionNamed(c.Name); !meaning.NoSend {
+			continue
+		}
+		if c.Scope == "" || c.Scope == scope || what == machine.CanBulk && scope == "" {
+			return true
+		}
+	}
+	return false
+}
+
+// Attention lists what a human must look at, in the order in which the kinds
+// are documented: what the state asks for, then the conditions.
+func (j *Judge) Attention(a *Account) []string {
+	out := []string{}
+	add := func(kind string) {
+		if kind != "" && !contains(out, kind) {
+			out = append(out, kind)
+		}
+	}
+	wanted := a.Desired == DesiredRun
+	if m, ok := j.machines.Get(a.Machine); ok {
+		s, _ := m.State(a.State)
+		if wanted || !s.IfWanted {
+			add(s.Attention)
+		}
+		if wanted && a.AsksLogin {
+			add(machine.LoginNeeded)
+		}
+	}
+	for i := range a.Conditions {
+		if meaning, ok := machine.ConditionNamed(a.Conditions[i].Name); ok && meaning.Attention {
+			add(meaning.Name)
+		}
+	}
+	if a.unanswered() {
+		add("nobody_answering")
+	}
+	return out
+}
