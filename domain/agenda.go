@@ -56,23 +56,23 @@ func (g *Agenda) Update(j *Judge, a *Account) {
 
 // Next returns when the first deadline is due, without taking it; ok is false
 // when there is none.
-func (g *Agenda) Next() (account AccountID, at int64, ok bool) {
+func (g *Agenda) Next() (at int64, ok bool) {
 	if len(g.items) == 0 {
-		return "", 0, false
+		return 0, false
 	}
-	return g.items[0].account, g.items[0].due.At, true
+	return g.items[0].due.At, true
 }
 
 // PopDue takes the first deadline off when it is due at now or before; ok is
 // false when none is. Ask Judge.Due what is due, judge it, and Set or Update
 // the account anew.
-func (g *Agenda) PopDue(now int64) (account AccountID, at int64, ok bool) {
-	account, at, ok = g.Next()
-	if !ok || at > now {
-		return "", 0, false
+func (g *Agenda) PopDue(now int64) (account AccountID, ok bool) {
+	if at, some := g.Next(); !some || at > now {
+		return "", false
 	}
+	account = g.items[0].account
 	g.Remove(account)
-	return account, at, true
+	return account, true
 }
 
 // Len is the number of accounts that have a deadline.
