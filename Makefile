@@ -45,7 +45,7 @@ fuzz: ## Run every fuzz target for FUZZTIME (5m) each
 	@grep -rlE '^func Fuzz' --include='*_test.go' . | sort | while read -r file; do \
 	  grep -oE '^func Fuzz[A-Za-z0-9_]+' "$$file" | awk '{print $$2}' | while read -r name; do \
 	    echo "== $$name ($$(dirname "$$file"))"; \
-	    $(GO) test -run '^$$' -fuzz "^$$name\$$" -fuzztime $(FUZZTIME) "$$(dirname "$$file")"; \
+	    $(GO) test -run '^$$' -fuzz "^$$name\$$" -fuzztime $(FUZZTIME) -fuzzminimizetime 10x "$$(dirname "$$file")"; \
 	  done; \
 	done
 

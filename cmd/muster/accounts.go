@@ -139,8 +139,8 @@ func (c *cli) listAccounts(ctx context.Context, req api.ListRequest, all bool) e
 	defer s.close()
 	for {
 		var page api.Page
-		if err := s.query(ctx, api.ListQuery, req, &page); err != nil {
-			return fmt.Errorf("list accounts: %w", err)
+		if err := s.Query(ctx, api.ListQuery, req, &page); err != nil {
+			return fmt.Errorf("list accounts: %w", c.hint(err))
 		}
 		whole.Next, whole.AsOf = page.Next, page.AsOf
 		if c.format == jsonl {

@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
 	"io"
 	"net"
@@ -30,7 +31,7 @@ Exit code 0: ready; 5: up but not ready; 6: not reachable. It is the health chec
 			if err != nil {
 				return err
 			}
-			return c.show(answer, func(t *grid) { t.line("%s", printable(answer.Detail)) })
+			return c.show(answer, func(t *grid) { t.line("ready") })
 		},
 	}
 	cmd.Flags().StringVar(&address, "http", probeAddress(os.Getenv("MUSTER_HTTP")), "HTTP address of the server")
@@ -40,13 +41,13 @@ Exit code 0: ready; 5: up but not ready; 6: not reachable. It is the health chec
 
 // readiness is what /readyz said.
 type readiness struct {
-	Ready  bool   `json:"ready"`
-	Status int    `json:"status"`
-	Detail string `json:"detail"` // the server's words
+	Ready  bool            `json:"ready"`
+	Status int             `json:"status"` // of HTTP
+	Answer json.RawMessage `json:"answer,omitempty"`
 }
 
 // maxProbe is as much of an answer as is read.
-const maxProbe = 4 << 10
+const maxProbe = 64 << 10
 
 func ready(ctx context.Context, address string) (readiness, error) {
 	if !strings.Contains(address, "://") {
@@ -58,23 +59,35 @@ func ready(ctx context.Context, address string) (readiness, error) {
 	}
 	resp, err := http.DefaultClient.Do(req)
 	if err != nil {
-		return readiness{}, as(errUnreachable, fmt.Errorf("check %s: %w", address, err))
+		return readiness{}, as(errUnreachable, fmt.Errorf("check: %w", err))
 	}
 	body, err := io.ReadAll(io.LimitReader(resp.Body, maxProbe))
 	if cerr := resp.Body.Close(); err == nil {
 		err = cerr
 	}
 	if err != nil {
-		return readiness{}, as(errUnreachable, fmt.Errorf("check %s: %w", address, err))
+		return readiness{}, as(errUnreachable, fmt.Errorf("check: %w", err))
 	}
-	words := strings.TrimSpace(string(body))
-	if words == "" {
-		words = resp.Status
+	r := readiness{Ready: resp.StatusCode == http.StatusOK, Status: resp.StatusCode}
+	if json.Valid(body) {
+		r.Answer = body
 	}
-	if resp.StatusCode != http.StatusOK {
-		return readiness{}, as(errCondition, fmt.Errorf("not ready (%d): %s", resp.StatusCode, printable(words)))
+	if !r.Ready {
+		return r, as(errCondition, fmt.Errorf("%s is not ready: %s", address, printable(why(resp.Status, body))))
 	}
-	return readiness{Ready: true, Status: resp.StatusCode, Detail: words}, nil
+	return r, nil
+}
+
+// why returns the reason that an answer gives, or else all of it.
+func why(status string, body []byte) string {
+	var answer struct{ Reason string }
+	if json.Unmarshal(body, &answer) == nil && answer.Reason != "" {
+		return answer.Reason
+	}
+	if text := strings.TrimSpace(string(body)); text != "" {
+		return status + ": " + text
+	}
+	return status
 }
 
 // probeAddress returns the address at which a server that listens on listen is

@@ -19,8 +19,8 @@ const answerWithin = 30 * time.Second
 
 // server is a connection to a running Muster.
 type server struct {
-	request func(ctx context.Context, name string, body []byte) ([]byte, error)
-	close   func()
+	*bus.Client
+	close func()
 }
 
 // connect opens a connection to the server that --server names. MUSTER_USER
@@ -37,32 +37,7 @@ func (c *cli) connect(ctx context.Context) (*server, error) {
 	if err != nil {
 		return nil, c.hint(err)
 	}
-	request := func(ctx context.Context, name string, body []byte) ([]byte, error) {
-		m, err := nc.RequestWithContext(ctx, bus.QuerySubject(name), body)
-		if err != nil {
-			return nil, fmt.Errorf("%w: %w", bus.ErrUnreachable, err)
-		}
-		return m.Data, bus.ErrorOf(m)
-	}
-	return &server{request: request, close: nc.Close}, nil
-}
-
-// query asks one question on an open connection.
-func (s *server) query(ctx context.Context, name string, req, answer any) error {
-	ctx, cancel := context.WithTimeoutCause(ctx, answerWithin, fmt.Errorf("no answer within %v", answerWithin))
-	defer cancel()
-	body, err := json.Marshal(req)
-	if err != nil {
-		return fmt.Errorf("write the question: %w", err)
-	}
-	got, err := s.request(ctx, name, body)
-	if err != nil {
-		return err
-	}
-	if err := json.Unmarshal(got, answer); err != nil {
-		return fmt.Errorf("read the answer: %w", err)
-	}
-	return nil
+	return &server{Client: bus.NewClient(nc, bus.ClientConfig{Timeout: answerWithin}), close: nc.Close}, nil
 }
 
 // query connects, asks one question and closes the connection.
@@ -72,7 +47,7 @@ func (c *cli) query(ctx context.Context, name string, req, answer any) error {
 		return err
 	}
 	defer s.close()
-	return c.hint(s.query(ctx, name, req, answer))
+	return c.hint(s.Query(ctx, name, req, answer))
 }
 
 // hint says what to do about a server that does not answer.

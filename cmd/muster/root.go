@@ -9,8 +9,9 @@ import (
 	"strings"
 
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 
-	"github.com/musterhq/muster/cmd/internal/nearest"
+	"github.com/musterhq/muster/domain/machine"
 )
 
 // streams are where a command reads and writes.
@@ -22,9 +23,11 @@ type streams struct {
 
 // commands are the commands of muster, in the order of the help.
 var commands = []func(*cli) *cobra.Command{
+	newSend,
 	newAccounts,
 	newStats,
 	newDigest,
+	newMachines,
 	newCheck,
 	newConfig,
 	newVersion,
@@ -57,7 +60,7 @@ func newRoot(s streams) *cobra.Command {
 	root.SetIn(s.in)
 	root.SetOut(s.out)
 	root.SetErr(s.err)
-	root.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return usage("%w", err) })
+	root.SetFlagErrorFunc(flagError)
 	flags := root.PersistentFlags()
 	flags.VarP(&c.format, "output", "o", "how to print data: table, json or jsonl")
 	flags.StringVar(&c.server, "server", serverFromEnv(), "NATS address of the server (MUSTER_SERVER)")
@@ -91,6 +94,22 @@ func run(ctx context.Context, s streams, args []string) int {
 	return exitCode(err)
 }
 
+// flagError makes what is wrong with a flag a usage error. For an unknown one it
+// names the flag that was probably meant.
+func flagError(cmd *cobra.Command, err error) error {
+	unknown, ok := strings.CutPrefix(err.Error(), "unknown flag: --")
+	if !ok {
+		return usage("%w (see %s --help)", err, cmd.CommandPath())
+	}
+	var names []string
+	cmd.Flags().VisitAll(func(f *pflag.Flag) { names = append(names, f.Name) })
+	near := ""
+	if n := machine.Closest(unknown, names); n != "" {
+		near = fmt.Sprintf("; did you mean --%s?", n)
+	}
+	return usage("%s has no flag --%s%s (see %[1]s --help)", cmd.CommandPath(), unknown, near)
+}
+
 // takes is the argument rule of a command with exactly these arguments.
 func takes(names ...string) cobra.PositionalArgs {
 	return func(cmd *cobra.Command, args []string) error {
@@ -101,7 +120,7 @@ func takes(names ...string) cobra.PositionalArgs {
 		if len(names) > 0 {
 			want = strings.Join(names, " ")
 		}
-		return usage("%s takes %s, not %d arguments (see %[1]s --help)", cmd.CommandPath(), want, len(args))
+		return usage("%s takes %s; %d given (see %[1]s --help)", cmd.CommandPath(), want, len(args))
 	}
 }
 
@@ -119,7 +138,7 @@ func group(cmd *cobra.Command) *cobra.Command {
 			}
 		}
 		near := ""
-		if n := nearest.To(args[0], names); n != "" {
+		if n := machine.Closest(args[0], names); n != "" {
 			near = fmt.Sprintf("; did you mean %q?", n)
 		}
 		return usage("%s has no command %q%s (see %[1]s --help)", cmd.CommandPath(), args[0], near)

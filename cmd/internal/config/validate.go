@@ -11,7 +11,7 @@ import (
 
 	yamlv3 "go.yaml.in/yaml/v3"
 
-	"github.com/musterhq/muster/cmd/internal/nearest"
+	"github.com/musterhq/muster/domain/machine"
 )
 
 // Error is a configuration that cannot be used: one sentence for each fault.
@@ -103,7 +103,7 @@ func unknownKeys(path string, text []byte) ([]string, error) {
 			continue
 		}
 		sentence := fmt.Sprintf("%s:%d: there is no setting %q", path, key.Line, key.Value)
-		if near := nearest.To(key.Value, names); near != "" {
+		if near := machine.Closest(key.Value, names); near != "" {
 			sentence += fmt.Sprintf("; did you mean %q?", near)
 		}
 		faults = append(faults, sentence)
