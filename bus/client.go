@@ -96,14 +96,13 @@ var errNoAnswer = errors.New("no answer came in time; it is not known whether it
 // msgpack shows in the first byte.
 func (c *Client) command(t *domain.Trigger) (*nats.Msg, error) {
 	m := nats.Msg{Subject: CommandSubject(string(t.Account))}
-	var err error
 	if c.cfg.JSON {
-		m.Data, err = TriggerJSON(t)
+		m.Data = t.AppendJSON(make([]byte, 0, 256))
 	} else {
-		m.Data, err = AppendTriggerMsgpack(make([]byte, 0, 256), t)
-	}
-	if err != nil {
-		return nil, err
+		var err error
+		if m.Data, err = AppendTriggerMsgpack(make([]byte, 0, 256), t); err != nil {
+			return nil, err
+		}
 	}
 	for _, h := range [...]struct{ name, value string }{
 		{HeaderTraceparent, t.Traceparent}, {HeaderCorrelation, t.Correlation}, {HeaderCausation, t.Causation},

@@ -13,8 +13,9 @@ import (
 )
 
 // Reply is a verdict with the position of the log that a reader must have
-// reached to see it. Its JSON and msgpack forms have the same nine names:
-// account, key, trigger, outcome, from, to, version, reason, as_of.
+// reached to see it. Its JSON and msgpack forms have the same names: account,
+// key, trigger, outcome, from, to, version, reason, as_of, and, on a duplicate
+// only, earlier (the outcome that the id had the first time).
 type Reply struct {
 	domain.Verdict
 	Partition int    // -1: the trigger never reached a partition
@@ -39,6 +40,9 @@ func (r *Reply) AppendJSON(b []byte) []byte {
 	b = appendJSONString(append(b, `,"to":`...), r.To)
 	b = strconv.AppendUint(append(b, `,"version":`...), r.Version, 10)
 	b = appendJSONString(append(b, `,"reason":`...), r.Reason)
+	if r.Earlier != 0 {
+		b = appendJSONString(append(b, `,"earlier":`...), r.Earlier.String())
+	}
 	b = append(b, `,"as_of":{`...)
 	if r.Partition >= 0 {
 		b = strconv.AppendInt(append(b, '"'), int64(r.Partition), 10)
@@ -48,7 +52,13 @@ func (r *Reply) AppendJSON(b []byte) []byte {
 }
 
 // MarshalJSON is AppendJSON, so that a reply prints the same everywhere.
-func (r *Reply) MarshalJSON() ([]byte, error) { return r.AppendJSON(nil), nil }
+func (r Reply) MarshalJSON() ([]byte, error) { return r.AppendJSON(nil), nil }
+
+// UnmarshalJSON is ParseReply.
+func (r *Reply) UnmarshalJSON(b []byte) (err error) {
+	*r, err = ParseReply(b)
+	return err
+}
 
 const hexDigits = "0123456789abcdef"
 
@@ -83,7 +93,11 @@ func appendJSONString(b []byte, s string) []byte {
 
 // AppendMsgpack appends the reply as one msgpack map.
 func (r *Reply) AppendMsgpack(b []byte) []byte {
-	b = append(b, 0x80|9)
+	names := byte(9)
+	if r.Earlier != 0 {
+		names++
+	}
+	b = append(b, 0x80|names)
 	b = appendPackPair(b, "account", string(r.Account))
 	b = appendPackPair(b, "key", r.Key)
 	b = appendPackPair(b, "trigger", r.Trigger)
@@ -92,6 +106,9 @@ func (r *Reply) AppendMsgpack(b []byte) []byte {
 	b = appendPackPair(b, "to", r.To)
 	b = appendPackUint(appendPackString(b, "version"), r.Version)
 	b = appendPackPair(b, "reason", r.Reason)
+	if r.Earlier != 0 {
+		b = appendPackPair(b, "earlier", r.Earlier.String())
+	}
 	b = appendPackString(b, "as_of")
 	if r.Partition < 0 {
 		return append(b, 0x80)
@@ -140,6 +157,7 @@ type wireReply struct {
 	To      string            `json:"to" msgpack:"to"`
 	Version uint64            `json:"version" msgpack:"version"`
 	Reason  string            `json:"reason" msgpack:"reason"`
+	Earlier string            `json:"earlier" msgpack:"earlier"`
 	AsOf    map[string]uint64 `json:"as_of" msgpack:"as_of"`
 }
 
@@ -168,9 +186,13 @@ func (w *wireReply) reply() (Reply, error) {
 	if !ok {
 		return r, fmt.Errorf("read verdict: unknown outcome %q", w.Outcome)
 	}
+	earlier, ok := domain.ParseOutcome(w.Earlier)
+	if !ok && w.Earlier != "" {
+		return r, fmt.Errorf("read verdict: unknown earlier outcome %q", w.Earlier)
+	}
 	r.Verdict = domain.Verdict{
 		Account: domain.AccountID(w.Account), Key: w.Key, Trigger: w.Trigger, Outcome: outcome,
-		From: w.From, To: w.To, Version: w.Version, Reason: w.Reason,
+		From: w.From, To: w.To, Version: w.Version, Reason: w.Reason, Earlier: earlier,
 	}
 	for p, seq := range w.AsOf {
 		n, err := strconv.Atoi(p)

@@ -1,7 +1,6 @@
 package bus
 
 import (
-	"encoding/json"
 	"fmt"
 	"maps"
 	"math"
@@ -147,53 +146,6 @@ func appendPackValue(b []byte, v any) ([]byte, error) {
 	default:
 		return b, fmt.Errorf("a %T is no JSON value", v)
 	}
-}
-
-// wireTrigger is a trigger as a line of a trace.
-type wireTrigger struct {
-	ID      string            `json:"id,omitempty"`
-	Account string            `json:"account"`
-	Trigger string            `json:"trigger"`
-	Key     string            `json:"key,omitempty"`
-	At      string            `json:"at,omitempty"`
-	Source  string            `json:"source,omitempty"`
-	Epoch   int64             `json:"epoch,omitempty"`
-	Seq     int64             `json:"seq,omitempty"`
-	By      string            `json:"by,omitempty"`
-	Reason  *wireReason       `json:"reason,omitempty"`
-	Data    domain.Data       `json:"data,omitempty"`
-	Expect  *int64            `json:"expect,omitempty"`
-	Machine string            `json:"machine,omitempty"`
-	Mode    string            `json:"mode,omitempty"`
-	Labels  map[string]string `json:"labels,omitempty"`
-}
-
-type wireReason struct {
-	Code string `json:"code"`
-	Text string `json:"text"`
-}
-
-// TriggerJSON is a trigger as the JSON object that a command carries, which is
-// a line of a trace.
-func TriggerJSON(t *domain.Trigger) ([]byte, error) {
-	w := wireTrigger{
-		ID: t.ID, Account: string(t.Account), Trigger: t.Name, Key: t.Key, Source: t.Source, Epoch: t.Epoch, Seq: t.Seq,
-		By: string(t.By), Data: t.Data, Machine: t.Machine, Mode: t.Mode, Labels: t.Labels,
-	}
-	if t.HasAt {
-		w.At = formatTime(t.At)
-	}
-	if t.Reason != (domain.Reason{}) {
-		w.Reason = &wireReason{Code: t.Reason.Code, Text: t.Reason.Text}
-	}
-	if t.Expect >= 0 {
-		w.Expect = &t.Expect
-	}
-	b, err := json.Marshal(w)
-	if err != nil {
-		return nil, fmt.Errorf("trigger %s: %w", t.Name, err)
-	}
-	return b, nil
 }
 
 func formatTime(ns int64) string { return time.Unix(0, ns).UTC().Format(time.RFC3339Nano) }
