@@ -8,6 +8,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/musterhq/muster/cmd/internal/api"
+	"github.com/musterhq/muster/domain"
 )
 
 func newAccounts(c *cli) *cobra.Command {
@@ -32,7 +33,7 @@ func newAccountsGet(c *cli) *cobra.Command {
 			if err := c.query(cmd.Context(), api.GetQuery, req, &a); err != nil {
 				return fmt.Errorf("account %q: %w", args[0], err)
 			}
-			return c.show(a, func(t *grid) { accountSheet(t, args[0], &a) })
+			return c.show(a, func(t *grid) { accountSheet(t, &a.AccountView) })
 		},
 	}
 	wait.flag(cmd)
@@ -40,15 +41,15 @@ func newAccountsGet(c *cli) *cobra.Command {
 }
 
 // accountSheet lays out one account for people.
-func accountSheet(t *grid, id string, a *api.Account) {
-	t.line("%s is %s since %s", printable(id), a.State, clock(a.Since))
+func accountSheet(t *grid, a *domain.AccountView) {
+	t.line("%s is %s since %s", printable(string(a.ID)), a.State, clock(a.Since))
 	t.head("MACHINE", "MODE", "CLASS", "DESIRED", "VERSION", "CAN", "SOURCE", "LABELS")
 	t.row(a.Machine, a.Mode, a.Class, a.Desired, a.Version, abilities(a.Can), a.Source, labels(a.Labels))
 	if len(a.Conditions) > 0 {
 		t.line("")
 		t.head("CONDITION", "SCOPE", "SINCE", "UNTIL", "REASON")
 		for _, k := range a.Conditions {
-			t.row(k.Name, k.Scope, k.Since, k.Until, k.Reason)
+			t.row(k.Name, k.Scope, clock(k.Since), clock(k.Until), k.Reason)
 		}
 	}
 	if len(a.Attention) > 0 {
@@ -71,7 +72,7 @@ func accountSheet(t *grid, id string, a *api.Account) {
 	}
 }
 
-func abilities(can api.Can) string {
+func abilities(can domain.CanView) string {
 	var words []string
 	for _, w := range []struct {
 		name string
@@ -131,7 +132,7 @@ through all pages.`,
 // listAccounts prints one page, or with all every page. As JSON lines the pages
 // go out as they come; the other formats are one document.
 func (c *cli) listAccounts(ctx context.Context, req api.ListRequest, all bool) error {
-	whole := api.Page{Accounts: []api.Account{}}
+	whole := api.Page{Accounts: []domain.AccountView{}}
 	s, err := c.connect(ctx)
 	if err != nil {
 		return err
@@ -166,7 +167,7 @@ func (c *cli) listAccounts(ctx context.Context, req api.ListRequest, all bool) e
 	return c.show(whole, func(t *grid) { accountRows(t, whole.Accounts) })
 }
 
-func accountRows(t *grid, accounts []api.Account) {
+func accountRows(t *grid, accounts []domain.AccountView) {
 	t.head("ACCOUNT", "MACHINE", "STATE", "SINCE", "VERSION", "DESIRED", "CAN", "CONDITIONS")
 	for i := range accounts {
 		a := &accounts[i]
@@ -174,6 +175,6 @@ func accountRows(t *grid, accounts []api.Account) {
 		for _, k := range a.Conditions {
 			names = append(names, k.Name)
 		}
-		t.row(a.Account, a.Machine, a.State, a.Since, a.Version, a.Desired, abilities(a.Can), strings.Join(names, ","))
+		t.row(string(a.ID), a.Machine, a.State, clock(a.Since), a.Version, a.Desired, abilities(a.Can), strings.Join(names, ","))
 	}
 }

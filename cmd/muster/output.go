@@ -124,13 +124,6 @@ func cell(v any) string {
 			return "-"
 		}
 		return printable(v)
-	case time.Time:
-		return clock(v)
-	case *time.Time:
-		if v == nil {
-			return "-"
-		}
-		return clock(*v)
 	case *float64:
 		if v == nil {
 			return "-"
@@ -150,10 +143,11 @@ func printable(s string) string {
 	}, s)
 }
 
-// clock writes a time for people, in UTC to the second.
-func clock(t time.Time) string {
-	if t.IsZero() {
-		return "-"
+// clock writes a time for people, in UTC to the second; "" when there is none.
+func clock(text string) string {
+	t, err := time.Parse(time.RFC3339Nano, text)
+	if err != nil {
+		return text
 	}
 	return t.UTC().Format("2006-01-02 15:04:05Z")
 }

@@ -114,16 +114,16 @@ func (f *fakeServer) triggers() []string {
 
 var noon = time.Date(2026, 1, 1, 12, 0, 0, 0, time.UTC)
 
-func account(id string) api.Account {
-	until := noon.Add(time.Hour)
-	return api.Account{
-		Account: id, Machine: "whatsapp@2", Mode: "observe", State: "DEGRADED", Class: "limited", Since: noon, Version: 7, Desired: "run",
-		Labels: map[string]string{"pool": "eu", "team": "a"}, Source: "waha-1",
-		Conditions: []api.Condition{
-			{Name: "rate_limited", Since: noon, Until: &until, Reason: "429"},
-			{Name: "restricted", Since: noon, Scope: "groups"},
+func account(id string) domain.AccountView {
+	return domain.AccountView{
+		ID: domain.AccountID(id), Machine: "whatsapp@2", Mode: "observe", State: "DEGRADED", Class: "limited", Since: "2026-01-01T12:00:00.5Z", Version: 7,
+		Desired: "run", Labels: map[string]string{"pool": "eu", "team": "a"}, Source: "waha-1",
+		Conditions: []domain.ConditionView{
+			{Name: "rate_limited", Since: "2026-01-01T12:00:00Z", Until: "2026-01-01T13:00:00Z", Reason: "429"},
+			{Name: "restricted", Since: "2026-01-01T12:00:00Z", Scope: "groups"},
 		},
-		Can: api.Can{Read: true}, Attention: []string{"stuck"},
+		Can: domain.CanView{Read: true}, Attention: []string{"stuck"},
+		Messages: map[string]domain.MessageView{"m-1": {State: "SENT"}}, Conversations: map[string]domain.ConversationView{"c-1": {State: "HUMAN", OpenTurns: 1}},
 	}
 }
 
@@ -131,8 +131,7 @@ func (f *fakeServer) get(_ context.Context, req api.GetRequest) (any, error) {
 	if req.Account != "acct-1" {
 		return nil, &bus.Error{Code: http.StatusNotFound, Title: "not found", Detail: "there is no such account"}
 	}
-	a := account(req.Account)
-	a.AsOf = api.AsOf{0: 12}
+	a := api.Account{AccountView: account(req.Account), AsOf: api.AsOf{0: 12}}
 	for p, seq := range req.WaitFor {
 		a.AsOf[p] = seq
 	}
@@ -149,7 +148,7 @@ func (f *fakeServer) list(_ context.Context, req api.ListRequest) (any, error) {
 		from = slices.Index(ids, req.After) + 1
 	}
 	to := min(from+req.Limit, len(ids))
-	page := api.Page{Accounts: []api.Account{}, AsOf: api.AsOf{0: 5}}
+	page := api.Page{Accounts: []domain.AccountView{}, AsOf: api.AsOf{0: 5}}
 	for _, id := range ids[from:to] {
 		page.Accounts = append(page.Accounts, account(id))
 	}
@@ -210,7 +209,7 @@ func TestAccountsList(t *testing.T) {
 	}
 	r = f.run(t, "accounts", "list", "--limit", "2", "--after", "d", "-o", "jsonl")
 	r.want(t, 0, "")
-	if !strings.HasPrefix(r.out, `{"account":"e",`) || strings.Count(r.out, "\n") != 1 {
+	if !strings.HasPrefix(r.out, `{"id":"e",`) || strings.Count(r.out, "\n") != 1 {
 		t.Errorf("stdout is %s", r.out)
 	}
 }
@@ -221,7 +220,7 @@ func TestAccountsListAll(t *testing.T) {
 		r := f.run(t, "accounts", "list", "--all", "--limit", "2", "-o", format)
 		r.want(t, 0, "")
 		for _, id := range []string{"a", "b", "c", "d", "e"} {
-			if !strings.Contains(r.out, `"account":"`+id+`"`) && !strings.Contains(r.out, `"account": "`+id+`"`) && !strings.Contains(r.out, "\n"+id+" ") {
+			if !strings.Contains(r.out, `"id":"`+id+`"`) && !strings.Contains(r.out, `"id": "`+id+`"`) && !strings.Contains(r.out, "\n"+id+" ") {
 				t.Errorf("-o %s: %s is missing in\n%s", format, id, r.out)
 			}
 		}

@@ -1,6 +1,6 @@
 package api
 
-import "time"
+import "github.com/musterhq/muster/domain"
 
 // The names of the queries; bus.QuerySubject makes a subject of one.
 const (
@@ -44,57 +44,15 @@ type ListRequest struct {
 
 // Page is one page of accounts.
 type Page struct {
-	Accounts []Account `json:"accounts"`
-	Next     string    `json:"next,omitempty"` // After of the next page; "" = this is the last
-	AsOf     AsOf      `json:"as_of"`
+	Accounts []domain.AccountView `json:"accounts"`
+	Next     string               `json:"next,omitempty"` // After of the next page; absent on the last one
+	AsOf     AsOf                 `json:"as_of"`
 }
 
 // Account is one account as the fold of its history tells it.
 type Account struct {
-	Account       string                  `json:"account,omitempty"`
-	Machine       string                  `json:"machine"`
-	Mode          string                  `json:"mode,omitempty"`
-	State         string                  `json:"state"`
-	Class         string                  `json:"class"`
-	Since         time.Time               `json:"since"`
-	Version       uint64                  `json:"version"`
-	Desired       string                  `json:"desired"`
-	Labels        map[string]string       `json:"labels,omitempty"`
-	Source        string                  `json:"source,omitempty"`
-	Conditions    []Condition             `json:"conditions"`
-	Can           Can                     `json:"can"`
-	Attention     []string                `json:"attention"`
-	Messages      map[string]Message      `json:"messages,omitempty"`
-	Conversations map[string]Conversation `json:"conversations,omitempty"`
-	AsOf          AsOf                    `json:"as_of,omitempty"`
-}
-
-// Condition is a named fact beside the state.
-type Condition struct {
-	Name   string     `json:"name"`
-	Since  time.Time  `json:"since"`
-	Until  *time.Time `json:"until,omitempty"` // absent: no end is known
-	Scope  string     `json:"scope"`
-	Reason string     `json:"reason"`
-}
-
-// Can says what may be done with the account right now.
-type Can struct {
-	Read bool `json:"read"`
-	Send bool `json:"send"`
-	Bulk bool `json:"bulk"`
-}
-
-// Message is the state of one message of an account.
-type Message struct {
-	State string `json:"state"`
-	Late  bool   `json:"late"`
-}
-
-// Conversation is the state of one conversation of an account.
-type Conversation struct {
-	State     string `json:"state"`
-	OpenTurns int    `json:"open_turns"`
+	domain.AccountView
+	AsOf AsOf `json:"as_of"`
 }
 
 // StatsRequest asks for the fleet's numbers.
