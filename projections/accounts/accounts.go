@@ -1,0 +1,153 @@
+// Package accounts is the view that shows every account as it is now, and
+// finds accounts by id, state and label.
+//
+// It owns nothing but a copy: each account is the fold of domain.Evolve over
+// its events, less what only the judge needs (remembered ids, epochs, times of
+// sources, retries), in some 60 bytes of a row and its places in the indexes,
+// beside the roster's 45 for the id. Authoritative is the history. Accounts
+// that were forgotten are not shown; accounts with a damaged history are shown
+// and say so. Nothing in it can fail.
+//
+// # Finding
+//
+// Accounts are in the order of their ids, by bytes. A page is read by walking
+// that order from where the last one ended, or, when few accounts are in the
+// states or have the labels asked for, by sorting those few. Neither ever
+// looks at more than so many accounts (ScanLimit, GatherLimit): a page may
+// hold fewer accounts than asked for, even none, and still have a next one.
+// Each account is shown whole, as it was at one moment; a page is not one
+// moment of the whole fleet, since events go on while it is read.
+package accounts
+
+import (
+	"io"
+	"sync/atomic"
+
+	"github.com/musterhq/muster/domain"
+	"github.com/musterhq/muster/eventlog"
+	"github.com/musterhq/muster/projections"
+)
+
+// AttentionDamaged is the kind of attention of an account whose history is
+// damaged.
+const AttentionDamaged = "damaged"
+
+// View shows accounts. Make one with New.
+type View struct {
+	roster *projections.Roster
+	judge  *domain.Judge
+	shards []atomic.Pointer[shard]
+}
+
+var _ projections.DamageObserver = (*View)(nil)
+
+// New returns an empty view. The judge says what an account can do and what
+// needs attention.
+func New(roster *projections.Roster, judge *domain.Judge) *View {
+	v := &View{roster: roster, judge: judge, shards: make([]atomic.Pointer[shard], roster.Partitions())}
+	v.Reset()
+	return v
+}
+
+// Name is "accounts".
+func (v *View) Name() string { return "accounts" }
+
+// Version is the version of what the view's state means. It grows with that of
+// the fold.
+func (v *View) Version() int { return 1 + 1000*domain.FoldVersion }
+
+// Apply folds one event in.
+func (v *View) Apply(at projections.Place, e *domain.Event) {
+	v.shards[at.Partition].Load().apply(at, e)
+}
+
+// Damaged marks an account whose history is damaged.
+func (v *View) Damaged(at projections.Place) { v.shards[at.Partition].Load().damaged(at) }
+
+// Save writes the state of one partition.
+func (v *View) Save(partition int, w io.Writer) error { return v.shards[partition].Load().save(w) }
+
+// Load replaces the state of one partition by a saved one. The roster must
+// have been loaded before.
+func (v *View) Load(partition int, r io.Reader) error {
+	s := v.newShard(partition)
+	if err := s.load(r); err != nil {
+		return err
+	}
+	v.shards[partition].Store(s)
+	return nil
+}
+
+// Reset empties all partitions.
+func (v *View) Reset() {
+	for i := range v.shards {
+		v.shards[i].Store(v.newShard(i))
+	}
+}
+
+func (v *View) newShard(partition int) *shard {
+	return newShard(v.roster.Ids(partition), v.judge.Machines())
+}
+
+// Account is one account as users see it.
+type Account struct {
+	domain.AccountView
+	Damaged bool `json:"damaged,omitempty"` // an event of it is missing or unreadable
+}
+
+// describe makes what users see of a row's copy.
+func (v *View) describe(c *copied) Account {
+	a := Account{AccountView: v.judge.Describe(&c.account), Damaged: c.damaged}
+	if a.Damaged {
+		a.Attention = append(a.Attention, AttentionDamaged)
+	}
+	return a
+}
+
+// Get returns one account; ok is false when there is none of this id, or it was
+// forgotten.
+func (v *View) Get(id domain.AccountID) (a Account, ok bool) {
+	s := v.shards[eventlog.Partition(string(id), len(v.shards))].Load()
+	c, ok := s.get(string(id))
+	if !ok {
+		return Account{}, false
+	}
+	return v.describe(&c), true
+}
+
+// Len is the number of accounts shown.
+func (v *View) Len() (n int) {
+	v.read(func(s *shard) { n += s.order.Len() })
+	return n
+}
+
+// Facets counts the accounts shown by what they can be filtered by.
+type Facets struct {
+	Accounts   int
+	Machines   map[string]int
+	States     map[string]int
+	Classes    map[string]int
+	Labels     map[string]map[string]int // key → value → accounts
+	Conditions map[string]int            // by name
+	Damaged    int
+}
+
+// Facets counts all accounts shown.
+func (v *View) Facets() Facets {
+	f := Facets{
+		Machines: map[string]int{}, States: map[string]int{}, Classes: map[string]int{},
+		Labels: map[string]map[string]int{}, Conditions: map[string]int{},
+	}
+	v.read(func(s *shard) { s.addTo(&f) })
+	return f
+}
+
+// read calls look with each shard, which Apply does not change meanwhile.
+func (v *View) read(look func(*shard)) {
+	for i := range v.shards {
+		s := v.shards[i].Load()
+		s.mu.RLock()
+		look(s)
+		s.mu.RUnlock()
+	}
+}

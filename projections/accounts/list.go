@@ -1,0 +1,269 @@
+package accounts
+
+import (
+	"slices"
+
+	"github.com/musterhq/muster/domain"
+)
+
+// The bounds of a page and of what is looked at for one, for each partition.
+const (
+	MaxLimit    = 1000
+	ScanLimit   = 16_384 // accounts walked over in the order of their ids
+	GatherLimit = 32_768 // accounts sorted
+	gatherFirst = 4_096  // so few are sorted at once
+	atOnce      = 1_024  // accounts looked at before events are let in
+)
+
+// Filter says which accounts are wanted. What is empty does not filter; all
+// else must hold at once.
+type Filter struct {
+	Prefix    string // of the id
+	Machine   string
+	State     string
+	Class     string
+	Condition string // name of a condition that stands
+	Desired   string
+	Labels    map[string]string // all of these
+}
+
+// Page is one page of accounts, in the order of their ids by bytes.
+type Page struct {
+	Accounts []Account
+	Next     string // where the next page begins (List's after); "" = this is the last
+}
+
+// List returns the accounts that match f and whose ids lie behind after, up to
+// limit of them (1 to MaxLimit; outside of that, the nearer bound).
+func (v *View) List(f Filter, after string, limit int) Page {
+	limit = max(1, min(limit, MaxLimit))
+	walks := make([]*walk, 0, len(v.shards))
+	for i := range v.shards {
+		walks = append(walks, newWalk(v.shards[i].Load(), &f, after, 1+2*limit/len(v.shards)))
+	}
+	var page Page
+	for {
+		next, horizon := nearest(walks)
+		if next == nil || (horizon != nil && *horizon < next.id()) {
+			if horizon != nil {
+				page.Next = *horizon
+			}
+			return page
+		}
+		if len(page.Accounts) == limit {
+			page.Next = string(page.Accounts[limit-1].ID)
+			return page
+		}
+		page.Accounts = append(page.Accounts, v.describe(next.pop()))
+	}
+}
+
+// nearest returns the walk whose next account comes first, and up to which id
+// all accounts have been looked at (nil: all), because some walk has looked at
+// as many as it may.
+func nearest(walks []*walk) (next *walk, horizon *string) {
+	for _, w := range walks {
+		w.fill()
+		switch {
+		case len(w.found) > 0 && (next == nil || w.id() < next.id()):
+			next = w
+		case len(w.found) == 0 && !w.done && (horizon == nil || w.after < *horizon):
+			horizon = &w.after
+		}
+	}
+	return next, horizon
+}
+
+// copied is a copy of one account, as it was at one moment.
+type copied struct {
+	account domain.Account
+	damaged bool
+}
+
+// walk finds the matching accounts of one partition in order, some at a time.
+type walk struct {
+	s     *shard
+	f     *Filter
+	after string // all accounts up to here have been looked at
+	want  int    // how many to find at a time
+
+	found  []copied // in order; the next one first
+	done   bool     // there are no more
+	budget int      // accounts that may still be walked over
+
+	gathered []uint32 // the matching accounts that are left, in order
+	gather   bool     // gathered is in use
+	stuck    bool     // it has looked at as many accounts as it may
+}
+
+func newWalk(s *shard, f *Filter, after string, want int) *walk {
+	return &walk{s: s, f: f, after: after, want: want, budget: ScanLimit}
+}
+
+func (w *walk) id() string { return string(w.found[0].account.ID) }
+
+func (w *walk) pop() *copied {
+	c := &w.found[0]
+	w.found = w.found[1:]
+	return c
+}
+
+// fill finds some accounts if it has none.
+func (w *walk) fill() {
+	if len(w.found) > 0 || w.done || w.stuck {
+		return
+	}
+	w.found = make([]copied, 0, w.want)
+	if w.gather {
+		w.fromGathered()
+		return
+	}
+	if w.budget == ScanLimit {
+		if n, narrowed := w.candidates(); n == 0 || (narrowed && n <= gatherFirst) {
+			w.startGather()
+			return
+		}
+	}
+	for w.budget > 0 && !w.done && len(w.found) < w.want {
+		w.scan()
+	}
+	if len(w.found) > 0 || w.done {
+		return
+	}
+	if n, _ := w.candidates(); n <= GatherLimit {
+		w.startGather()
+		return
+	}
+	w.stuck = true
+}
+
+// scan walks over some accounts in the order of their ids.
+func (w *walk) scan() {
+	s := w.s
+	s.mu.RLock()
+	defer s.mu.RUnlock()
+	s.ids.RLock()
+	defer s.ids.RUnlock()
+	m := s.matcher(w.f)
+	first, ok := s.seek(max(w.after, w.f.Prefix), w.f.Prefix > w.after)
+	if !ok {
+		w.done = true
+		return
+	}
+	looked, last := 0, first
+	ended := true
+	s.order.Ascend(first, func(number uint32) bool {
+		if w.f.Prefix != "" && !s.ids.HasPrefix(number, w.f.Prefix) {
+			return false // behind the last one with the prefix
+		}
+		if looked == min(atOnce, w.budget) || len(w.found) == w.want {
+			ended = false
+			return false
+		}
+		looked++
+		last = number
+		if m.matches(number) {
+			w.found = append(w.found, s.copy(number))
+		}
+		return true
+	})
+	w.budget -= looked
+	w.done = ended
+	if looked > 0 {
+		w.after = string(s.ids.ID(last))
+	}
+}
+
+// seek returns the first account behind an id, or from it on.
+func (s *shard) seek(id string, inclusive bool) (number uint32, ok bool) {
+	least := 1
+	if inclusive {
+		least = 0
+	}
+	lo, hi := 0, s.order.Len()
+	for lo < hi {
+		mid := int(uint(lo+hi) >> 1)
+		n, _ := s.order.GetAt(mid)
+		if s.ids.CompareID(n, id) >= least {
+			hi = mid
+		} else {
+			lo = mid + 1
+		}
+	}
+	return s.order.GetAt(lo)
+}
+
+// candidates is how many accounts can match at most, and whether they were
+// narrowed down at all.
+func (w *walk) candidates() (n int, narrowed bool) {
+	w.s.mu.RLock()
+	defer w.s.mu.RUnlock()
+	n, lists := w.s.matcher(w.f).fewest()
+	return n, lists != nil
+}
+
+// startGather sorts all accounts that match.
+func (w *walk) startGather() {
+	w.gather = true
+	s := w.s
+	s.mu.RLock()
+	numbers := s.matcher(w.f).gather()
+	s.mu.RUnlock()
+	for chunk := range slices.Chunk(numbers, atOnce) {
+		s.mu.RLock()
+		s.ids.RLock()
+		m := s.matcher(w.f)
+		for _, number := range chunk {
+			if m.matches(number) && s.ids.CompareID(number, w.after) > 0 && s.ids.HasPrefix(number, w.f.Prefix) {
+				w.gathered = append(w.gathered, number)
+			}
+		}
+		s.ids.RUnlock()
+		s.mu.RUnlock()
+	}
+	s.ids.RLock()
+	slices.SortFunc(w.gathered, s.ids.Compare)
+	s.ids.RUnlock()
+	w.fromGathered()
+}
+
+// fromGathered copies the next accounts of those that were sorted.
+func (w *walk) fromGathered() {
+	s := w.s
+	s.mu.RLock()
+	defer s.mu.RUnlock()
+	s.ids.RLock()
+	defer s.ids.RUnlock()
+	m := s.matcher(w.f)
+	for len(w.gathered) > 0 && len(w.found) < w.want {
+		number := w.gathered[0]
+		w.gathered = w.gathered[1:]
+		if m.matches(number) { // it may have changed meanwhile
+			w.found = append(w.found, s.copy(number))
+		}
+	}
+	w.done = len(w.gathered) == 0
+}
+
+// copy copies an account; the caller holds both locks.
+func (s *shard) copy(number uint32) copied {
+	var c copied
+	r := s.rows.At(number)
+	s.fill(&c.account, number, r)
+	c.account.ID = s.ids.ID(number)
+	c.damaged = r.flags&flagDamaged != 0
+	return c
+}
+
+// get copies the account of an id, if it is shown.
+func (s *shard) get(id string) (copied, bool) {
+	s.mu.RLock()
+	defer s.mu.RUnlock()
+	s.ids.RLock()
+	defer s.ids.RUnlock()
+	number, ok := s.ids.Find(id)
+	if !ok || int(number) >= s.rows.Len() || !s.rows.At(number).shown() {
+		return copied{}, false
+	}
+	return s.copy(number), true
+}

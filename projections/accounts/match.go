@@ -1,0 +1,116 @@
+package accounts
+
+import "slices"
+
+// matcher is a filter in the numbers of one shard, as its tables are now.
+type matcher struct {
+	s       *shard
+	f       *Filter
+	states  []bool // by state; nil: any
+	labels  []bool // by set of labels; nil: any
+	desired string
+}
+
+// matcher prepares a filter; the caller holds the lock as long as it is used.
+func (s *shard) matcher(f *Filter) *matcher {
+	m := &matcher{s: s, f: f}
+	if f.Machine != "" || f.State != "" || f.Class != "" {
+		m.states = make([]bool, s.states.Len())
+		for i := 1; i < s.states.Len(); i++ {
+			st := s.states.At(uint16(i))
+			m.states[i] = (f.Machine == "" || f.Machine == st.Machine) &&
+				(f.State == "" || f.State == st.Name) && (f.Class == "" || f.Class == st.Class)
+		}
+	}
+	if len(f.Labels) > 0 {
+		m.labels = make([]bool, s.labels.Len())
+		for i := range m.labels {
+			m.labels[i] = hasAll(s.labels.Set(uint32(i)).Map, f.Labels)
+		}
+	}
+	return m
+}
+
+func hasAll(labels, wanted map[string]string) bool {
+	for k, v := range wanted {
+		if got, ok := labels[k]; !ok || got != v {
+			return false
+		}
+	}
+	return true
+}
+
+// matches says whether an account is shown and matches, but for the prefix.
+func (m *matcher) matches(number uint32) bool {
+	r := m.s.rows.At(number)
+	switch {
+	case !r.shown(),
+		m.states != nil && !m.states[r.state],
+		m.labels != nil && !m.labels[r.labels],
+		m.f.Desired != "" && m.s.words.Name(uint32(r.desired)) != m.f.Desired:
+		return false
+	}
+	return m.f.Condition == "" || m.hasCondition(number, r)
+}
+
+func (m *matcher) hasCondition(number uint32, r *row) bool {
+	if r.flags&flagMore == 0 {
+		return false
+	}
+	for _, c := range m.s.more[number].conditions {
+		if c.Name == m.f.Condition {
+			return true
+		}
+	}
+	return false
+}
+
+// fewest returns how many accounts can match at most, and the lists that hold
+// them all: by state or by labels, whichever are fewer; nil when neither is
+// asked for. An empty one, not nil, means that a condition is asked for that
+// fewer accounts have: those with an entry in more.
+func (m *matcher) fewest() (n int, lists [][]uint32) {
+	n = m.s.order.Len()
+	if m.states != nil {
+		lists, n = chosen(m.s.byState, m.states)
+	}
+	if m.labels != nil {
+		if byLabels, fewer := chosen(m.s.byLabels, m.labels); lists == nil || fewer < n {
+			lists, n = byLabels, fewer
+		}
+	}
+	if m.f.Condition != "" && len(m.s.more) < n {
+		lists, n = [][]uint32{}, len(m.s.more)
+	}
+	return n, lists
+}
+
+// chosen returns the lists that are wanted, and their length.
+func chosen(lists [][]uint32, wanted []bool) (found [][]uint32, n int) {
+	found = make([][]uint32, 0, 8)
+	for i, l := range lists {
+		if wanted[i] && len(l) > 0 {
+			found = append(found, l)
+			n += len(l)
+		}
+	}
+	return found, n
+}
+
+// gather returns a copy of all accounts that can match.
+func (m *matcher) gather() []uint32 {
+	n, lists := m.fewest()
+	switch {
+	case lists == nil:
+		return m.s.order.Items()
+	case len(lists) > 0:
+		return slices.Concat(lists...)
+	}
+	numbers := make([]uint32, 0, n)
+	if m.f.Condition != "" {
+		for number := range m.s.more {
+			numbers = append(numbers, number)
+		}
+	}
+	return numbers
+}

@@ -1,0 +1,196 @@
+package accounts
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"maps"
+	"slices"
+
+	"github.com/vmihailenco/msgpack/v5"
+
+	"github.com/musterhq/muster/domain"
+	"github.com/musterhq/muster/projections/internal/states"
+	"github.com/musterhq/muster/projections/internal/wire"
+)
+
+func (s *shard) save(w io.Writer) error {
+	s.mu.RLock()
+	defer s.mu.RUnlock()
+	out := wire.NewWriter(w)
+	out.Uint(s.seq)
+	s.states.Save(out)
+	s.labels.Save(out)
+	s.sources.Save(out)
+	s.words.Save(out)
+	s.names.Save(out)
+	out.Uint(uint64(s.rows.Len()))
+	for i := range uint32(s.rows.Len()) {
+		saveRow(out, s.rows.At(i))
+	}
+	if err := s.saveMore(out); err != nil {
+		return err
+	}
+	out.Uint(uint64(s.order.Len()))
+	s.order.Scan(func(number uint32) bool {
+		out.Uint(uint64(number))
+		return true
+	})
+	return out.Flush()
+}
+
+func saveRow(out *wire.Writer, r *row) {
+	out.Uint(uint64(r.state))
+	out.Uint(uint64(r.flags))
+	out.Int(r.since)
+	out.Uint(uint64(r.version))
+	out.Uint(uint64(r.source))
+	out.Uint(uint64(r.labels))
+	out.Uint(uint64(r.mode))
+	out.Uint(uint64(r.desired))
+}
+
+func (s *shard) saveMore(out *wire.Writer) error {
+	out.Uint(uint64(len(s.more)))
+	for _, number := range slices.Sorted(maps.Keys(s.more)) {
+		m := s.more[number]
+		out.Uint(uint64(number))
+		out.Uint(uint64(len(m.conditions)))
+		for _, c := range m.conditions {
+			out.Uint(uint64(s.names.ID(c.Name)))
+			out.Uint(uint64(s.names.ID(c.Scope)))
+			out.Int(c.Since)
+			out.Int(c.Until)
+			out.Uint(uint64(s.names.ID(c.Reason)))
+		}
+		out.Bool(m.talk != nil)
+		if m.talk != nil {
+			b, err := msgpack.Marshal(m.talk)
+			if err != nil {
+				return fmt.Errorf("messages and conversations: %w", err)
+			}
+			out.Bytes(b)
+		}
+	}
+	return nil
+}
+
+// errShape is a saved state whose parts do not fit together.
+var errShape = errors.New("the saved accounts do not fit together")
+
+// load fills an empty shard and builds the indexes again.
+func (s *shard) load(src io.Reader) error {
+	in := wire.NewReader(src)
+	s.seq = in.Uint()
+	s.states.Load(in)
+	s.labels.Load(in)
+	s.sources.Load(in)
+	s.words.Load(in)
+	s.names.Load(in)
+	for n := in.Len(); n > 0 && in.Err() == nil; n-- {
+		s.rows.Append(s.loadRow(in))
+	}
+	if s.rows.Len() > s.ids.Len() {
+		in.Fail(errShape)
+	}
+	s.loadMore(in)
+	s.loadOrder(in)
+	return in.Err()
+}
+
+func (s *shard) loadRow(in *wire.Reader) row {
+	return row{
+		state:   uint16(in.Index(s.states.Len())),
+		flags:   uint8(in.Index(1<<8)) &^ flagMore,
+		since:   in.Int(),
+		version: uint32(in.Uint()),
+		source:  in.Index(s.sources.Len()),
+		labels:  in.Index(s.labels.Len()),
+		mode:    uint8(in.Index(s.words.Len())),
+		desired: uint8(in.Index(s.words.Len())),
+	}
+}
+
+func (s *shard) loadMore(in *wire.Reader) {
+	for n := in.Len(); n > 0 && in.Err() == nil; n-- {
+		number := in.Index(s.rows.Len())
+		m := &more{}
+		for c := in.Len(); c > 0 && in.Err() == nil; c-- {
+			m.conditions = append(m.conditions, domain.Condition{
+				Name:   s.names.Name(in.Index(s.names.Len())),
+				Scope:  s.names.Name(in.Index(s.names.Len())),
+				Since:  in.Int(),
+				Until:  in.Int(),
+				Reason: s.names.Name(in.Index(s.names.Len())),
+			})
+		}
+		if in.Bool() {
+			m.talk = &domain.Talk{}
+			if err := msgpack.Unmarshal(in.Bytes(), m.talk); err != nil {
+				in.Fail(fmt.Errorf("messages and conversations: %w", err))
+			}
+		}
+		if in.Err() == nil {
+			s.more[number] = m
+			s.rows.At(number).flags |= flagMore
+		}
+	}
+}
+
+// loadOrder enters the accounts shown, in the order of their ids, into the
+// indexes, and the damaged ones into their count.
+func (s *shard) loadOrder(in *wire.Reader) {
+	for n := in.Len(); n > 0 && in.Err() == nil; n-- {
+		number := in.Index(s.rows.Len())
+		if in.Err() != nil {
+			return
+		}
+		r := s.rows.At(number)
+		if last, any := s.order.Max(); !r.shown() || (any && s.ids.Compare(last, number) >= 0) {
+			in.Fail(errShape)
+			return
+		}
+		s.order.Load(number)
+		r.inState = join(&s.byState, int(r.state), number)
+		if r.labels != 0 {
+			r.inLabels = join(&s.byLabels, int(r.labels), number)
+		}
+		s.countConditions(r, number, +1)
+	}
+	for i := range uint32(s.rows.Len()) {
+		r := s.rows.At(i)
+		if r.flags&flagDamaged != 0 {
+			s.damage++
+		}
+	}
+}
+
+// addTo adds the shard's accounts to the facets; the caller holds the lock.
+func (s *shard) addTo(f *Facets) {
+	f.Accounts += s.order.Len()
+	f.Damaged += s.damage
+	for i, l := range s.byState {
+		if len(l) > 0 && i != states.None {
+			st := s.states.At(uint16(i))
+			f.Machines[st.Machine] += len(l)
+			f.States[st.Name] += len(l)
+			f.Classes[st.Class] += len(l)
+		}
+	}
+	for i, l := range s.byLabels {
+		if len(l) == 0 {
+			continue
+		}
+		for k, v := range s.labels.Set(uint32(i)).Map {
+			if f.Labels[k] == nil {
+				f.Labels[k] = map[string]int{}
+			}
+			f.Labels[k][v] += len(l)
+		}
+	}
+	for name, n := range s.conditions {
+		if n > 0 {
+			f.Conditions[name] += n
+		}
+	}
+}

@@ -1,0 +1,84 @@
+package projections
+
+import (
+	"maps"
+	"slices"
+	"time"
+)
+
+// keptAlarms is the number of alarms kept as examples.
+const keptAlarms = 20
+
+// rateEvery is how often the rate is measured.
+const rateEvery = time.Second
+
+// Status is what an operator wants to know of a Runner.
+type Status struct {
+	Applied   uint64  // records applied since the start
+	PerSecond float64 // records applied in the last second that was measured
+	Repeated  uint64  // records that came again and were dropped
+
+	StartedAt     time.Time
+	CaughtUpAfter time.Duration // 0 until CaughtUp is closed
+	Resumed       uint64        // records that a saved state made it unnecessary to replay
+
+	Saves       uint64
+	SaveBytes   int           // size of the last saved state
+	SaveTook    time.Duration // how long the last save took, its longest hold on a partition included
+	SaveErrors  uint64
+	Discarded   uint64 // saved states that were not used
+	DiscardedBy string // why the last one was not
+
+	Alarms      map[AlarmKind]uint64
+	FirstAlarms []Alarm // the first ones, as they came
+}
+
+// Status returns the numbers as they are now.
+func (r *Runner) Status() Status {
+	applied := r.appliedTotal()
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	s := r.status
+	s.Applied = applied
+	s.Alarms = maps.Clone(s.Alarms)
+	s.FirstAlarms = slices.Clone(s.FirstAlarms)
+	return s
+}
+
+// count changes the numbers.
+func (r *Runner) count(change func(*Status)) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	change(&r.status)
+}
+
+// alarm counts an alarm, keeps it if it is one of the first, and calls OnAlarm.
+func (r *Runner) alarm(a Alarm) {
+	r.count(func(s *Status) {
+		if s.Alarms == nil {
+			s.Alarms = map[AlarmKind]uint64{}
+		}
+		s.Alarms[a.Kind]++
+		if len(s.FirstAlarms) < keptAlarms {
+			s.FirstAlarms = append(s.FirstAlarms, a)
+		}
+	})
+	r.cfg.OnAlarm(a)
+}
+
+// meter measures a rate between two ticks.
+type meter struct {
+	at    time.Time
+	total uint64
+}
+
+func newMeter(now time.Time, total uint64) *meter { return &meter{at: now, total: total} }
+
+// tick returns the rate since the last tick.
+func (m *meter) tick(now time.Time, total uint64) (perSecond float64) {
+	if d := now.Sub(m.at).Seconds(); d > 0 {
+		perSecond = float64(total-m.total) / d
+	}
+	m.at, m.total = now, total
+	return perSecond
+}
