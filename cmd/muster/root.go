@@ -27,6 +27,7 @@ var commands = []func(*cli) *cobra.Command{
 	newAccounts,
 	newStats,
 	newDigest,
+	newTry,
 	newMachines,
 	newCheck,
 	newConfig,
@@ -85,7 +86,7 @@ func serverFromEnv() string {
 // in one place, here.
 func run(ctx context.Context, s streams, args []string) int {
 	root := newRoot(s)
-	root.SetArgs(args)
+	root.SetArgs(append([]string{}, args...)) // never nil: cobra would read os.Args
 	err := root.ExecuteContext(ctx)
 	var said *saidError
 	if err != nil && !errors.As(err, &said) {
