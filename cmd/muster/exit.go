@@ -69,9 +69,9 @@ func usage(format string, args ...any) error {
 	return &classed{errUsage, fmt.Errorf(format, args...)}
 }
 
-// as puts err into a class; nil stays nil.
+// as puts err into a class; without a class there is no error.
 func as(class, err error) error {
-	if err == nil {
+	if class == nil || err == nil {
 		return nil
 	}
 	return &classed{class, err}

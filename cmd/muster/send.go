@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"strings"
+	"unicode/utf8"
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
@@ -115,46 +116,39 @@ func (f *sendFlags) checkArgs(cmd *cobra.Command, args []string, file string) er
 	return nil
 }
 
-// line is a trigger as a publisher writes it; only what was given is written.
-type line struct {
-	ID      string            `json:"id,omitempty"`
-	Account string            `json:"account"`
-	Trigger string            `json:"trigger"`
-	Key     string            `json:"key,omitempty"`
-	At      string            `json:"at,omitempty"`
-	Source  string            `json:"source,omitempty"`
-	Epoch   int64             `json:"epoch,omitempty"`
-	Seq     int64             `json:"seq,omitempty"`
-	By      string            `json:"by,omitempty"`
-	Reason  map[string]string `json:"reason,omitempty"`
-	Data    json.RawMessage   `json:"data,omitempty"`
-	Expect  *int64            `json:"expect,omitempty"`
-	Machine string            `json:"machine,omitempty"`
-	Mode    string            `json:"mode,omitempty"`
-	Labels  map[string]string `json:"labels,omitempty"`
-}
-
 // trigger makes the trigger that the flags describe. It goes through the same
 // decoder as every other input, so that the rules are the same.
 func (f *sendFlags) trigger(fs *pflag.FlagSet, name string) (domain.Trigger, error) {
-	l := line{
-		ID: f.id, Account: f.account, Trigger: name, Key: f.key, At: f.at, Source: f.source, Epoch: f.epoch, Seq: f.seq,
-		By: f.by, Machine: f.machine, Mode: f.mode, Labels: f.labels,
+	fields := map[string]any{"account": f.account, "trigger": name}
+	for field, text := range map[string]string{
+		"account": f.account, "trigger": name, "key": f.key, "machine": f.machine, "mode": f.mode, "at": f.at, "source": f.source, "id": f.id, "by": f.by,
+	} {
+		if text != "" {
+			fields[field] = text
+		}
+		if !utf8.ValidString(text) {
+			return domain.Trigger{Name: name}, fmt.Errorf("%s: is not valid UTF-8", field)
+		}
+	}
+	for field, n := range map[string]int64{"epoch": f.epoch, "seq": f.seq, "expect": f.expect} {
+		if fs.Changed(field) {
+			fields[field] = n
+		}
+	}
+	if len(f.labels) > 0 {
+		fields["labels"] = f.labels
 	}
 	if f.reasonCode != "" || f.reasonText != "" {
-		l.Reason = map[string]string{"code": f.reasonCode, "text": f.reasonText}
-	}
-	if fs.Changed("expect") {
-		l.Expect = &f.expect
+		fields["reason"] = map[string]string{"code": f.reasonCode, "text": f.reasonText}
 	}
 	if f.data != "" {
 		if !json.Valid([]byte(f.data)) {
-			return domain.Trigger{Account: domain.AccountID(f.account), Name: name},
-				fmt.Errorf("--data is not JSON: %s", f.data)
+			t := domain.Trigger{Account: domain.AccountID(f.account), Name: name}
+			return t, fmt.Errorf("--data is not JSON: %s", f.data)
 		}
-		l.Data = json.RawMessage(f.data)
+		fields["data"] = json.RawMessage(f.data)
 	}
-	text, err := json.Marshal(l)
+	text, err := json.Marshal(fields)
 	if err != nil {
 		return domain.Trigger{}, fmt.Errorf("write the trigger: %w", err)
 	}
@@ -212,11 +206,11 @@ var outcomeClasses = map[domain.Outcome]error{
 	domain.Stale:    errRefused,
 }
 
-// verdictError returns the error for a verdict, nil when it is a success.
+// verdictError returns the error for a verdict, nil when it is a success. A
+// duplicate counts as what it was the first time.
 func verdictError(v *domain.Verdict) error {
-	class := outcomeClasses[v.Outcome]
-	if class == nil {
-		return nil
+	if v.Outcome == domain.Duplicate {
+		return as(outcomeClasses[v.Earlier], fmt.Errorf("duplicate of a trigger that was %s: %s", v.Earlier, v.Reason))
 	}
-	return as(class, errors.New(v.Outcome.String()+": "+v.Reason))
+	return as(outcomeClasses[v.Outcome], errors.New(v.Outcome.String()+": "+v.Reason))
 }

@@ -9,6 +9,7 @@ import (
 	"io"
 	"os"
 	"strings"
+	"sync"
 
 	"github.com/musterhq/muster/bus"
 	"github.com/musterhq/muster/domain"
@@ -50,8 +51,9 @@ func (c *cli) open(path string) (io.ReadCloser, error) {
 	return f, nil
 }
 
-// fileSender sends one trace. All of it runs on one goroutine: the client
-// pulls lines and hands verdicts back in turn.
+// fileSender sends one trace. Lines are read on the goroutine that sends;
+// verdicts come back on another, as soon as they are there, so that a reader of
+// a slow input need not wait for its next line. mu guards what both use.
 type fileSender struct {
 	*cli
 	server    *server
@@ -59,12 +61,15 @@ type fileSender struct {
 	keepGoing bool
 	known     *machine.Registry // what this build knows without asking the server
 
-	lines   *bufio.Scanner
-	line    int     // number of the line read last
-	ahead   *parsed // read, but to be sent on its own
-	pending []int   // lines of the triggers under way, oldest first
+	lines *bufio.Scanner
+	line  int     // number of the line read last
+	ahead *parsed // read, but to be sent on its own
+
+	mu      sync.Mutex
+	pending []int // lines of the triggers under way, oldest first
 	bad     []parsed
-	stopped bool
+	ended   bool // no more lines are read
+	stopped bool // and nothing more is sent, of what was read either
 
 	counts map[domain.Outcome]int
 	err    error // the first failure that was no verdict
@@ -82,7 +87,7 @@ type parsed struct {
 // all before it, and those behind wait for its verdict, so that nothing
 // behind a bad line is sent.
 func (f *fileSender) run(ctx context.Context) error {
-	for !f.stopped {
+	for !f.stopped && !f.ended {
 		if err := f.server.SendMany(ctx, f.sure, 0, f.each); err != nil {
 			return err
 		}
@@ -106,30 +111,42 @@ func (f *fileSender) run(ctx context.Context) error {
 // sure yields triggers up to the end of the file, or to a line that must be
 // sent on its own.
 func (f *fileSender) sure(yield func(domain.Trigger) bool) {
-	for !f.stopped {
+	for {
 		p, ok := f.read()
-		switch {
-		case !ok:
+		if !ok {
 			return
-		case p.err != nil && !f.keepGoing:
-			// What stands before is still under way; it is told when that is done.
-			f.bad = append(f.bad, p)
-			f.stopped = true
-			return
-		case p.err != nil:
-			f.bad = append(f.bad, p)
-			if len(f.pending) == 0 {
-				f.flushBad(-1)
-			}
-		case f.doubtful(&p.trigger) && !f.keepGoing:
-			f.ahead = &p
-			return
-		default:
-			f.pending = append(f.pending, p.line)
-			if !yield(p.trigger) {
-				return
-			}
 		}
+		send, more := f.place(p)
+		if send && !yield(p.trigger) || !more {
+			return
+		}
+	}
+}
+
+// place says whether a line is to be sent now, and whether more are to be read.
+func (f *fileSender) place(p parsed) (send, more bool) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	switch {
+	case f.stopped:
+		return false, false
+	case p.err != nil && !f.keepGoing:
+		// What stands before is still under way; it is told when that is done.
+		f.bad = append(f.bad, p)
+		f.ended = true
+		return false, false
+	case p.err != nil:
+		f.bad = append(f.bad, p)
+		if len(f.pending) == 0 {
+			f.flushBad(-1)
+		}
+		return false, true
+	case f.doubtful(&p.trigger) && !f.keepGoing:
+		f.ahead = &p
+		return false, false
+	default:
+		f.pending = append(f.pending, p.line)
+		return true, true
 	}
 }
 
@@ -151,6 +168,8 @@ func (f *fileSender) read() (parsed, bool) {
 		return parsed{line: f.line, trigger: t, err: err}, true
 	}
 	if err := f.lines.Err(); err != nil {
+		f.mu.Lock()
+		defer f.mu.Unlock()
 		f.fail(f.line+1, as(errUsage, fmt.Errorf("cannot be read: %w", err)))
 		f.stopped = true
 	}
@@ -160,6 +179,8 @@ func (f *fileSender) read() (parsed, bool) {
 // each takes what became of one trigger. It returns false when no more are to
 // be sent.
 func (f *fileSender) each(s bus.Sent) bool {
+	f.mu.Lock()
+	defer f.mu.Unlock()
 	line := f.pending[0]
 	f.pending = f.pending[1:]
 	f.flushBad(line)

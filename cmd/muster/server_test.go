@@ -80,6 +80,10 @@ func (f *fakeServer) Submit(t domain.Trigger, done func(command.Answer)) error {
 	switch {
 	case t.Name == "explode":
 		v.Outcome, v.From, v.To, v.Reason = domain.Invalid, "", "", `no machine has a trigger "explode"`
+	case t.ID == "seen":
+		v.Outcome, v.Earlier, v.Reason = domain.Duplicate, domain.Applied, ""
+	case t.ID == "seen-rejected":
+		v.Outcome, v.Earlier, v.Reason = domain.Duplicate, domain.Rejected, "no edge"
 	case t.Name == "logout":
 		return command.ErrOverloaded
 	case t.Expect != domain.NoExpect && uint64(t.Expect) != f.versions[t.Account]:
@@ -287,9 +291,12 @@ func TestSendExitCodes(t *testing.T) {
 		{[]string{"--account", "a", "--expect", "9", "start"}, 4, "muster: conflict: the account is at version 2\n", "conflict"},
 		{[]string{"--account", "a", "qr_scanned"}, 8, "muster: rejected: no edge\n", "rejected"},
 		{[]string{"--account", "a", "connection_lost"}, 8, "muster: stale: an older epoch\n", "stale"},
+		{[]string{"--account", "a", "--id", "seen", "start"}, 0, "", "duplicate"},
+		{[]string{"--account", "a", "--id", "seen-rejected", "start"}, 8, "muster: duplicate of a trigger that was rejected: no edge\n", "duplicate"},
 		{[]string{"--account", "a", "explode"}, 2, "muster: invalid: no machine has a trigger \"explode\"\n", "invalid"},
 		{[]string{"--account", "", "start"}, 2, "muster: invalid: account: is missing", "invalid"},
 		{[]string{"--account", strings.Repeat("x", 129), "start"}, 2, "muster: invalid: account: ", "invalid"},
+		{[]string{"--account", "\xff", "start"}, 2, "muster: invalid: account: is not valid UTF-8\n", "invalid"},
 		{[]string{"--account", "a\tb", "start"}, 2, "muster: invalid: account: ", "invalid"},
 		{[]string{"--account", "a", "--data", "{", "start"}, 2, "muster: invalid: --data is not JSON: {\n", "invalid"},
 		{[]string{"--account", "a", "--data", "[1]", "start"}, 2, "muster: invalid: data: ", "invalid"},
@@ -383,6 +390,17 @@ func TestSendFileStopsAtABadLine(t *testing.T) {
 				t.Errorf("with --keep-going, verdicts: %s", got)
 			}
 		})
+	}
+}
+
+func TestSendFileSendsAllThatStandsBeforeABadLine(t *testing.T) {
+	f := fake(t)
+	const before = 500
+	trace := strings.Repeat(`{"account":"a","trigger":"start"}`+"\n", before) + "nonsense\n" + `{"account":"a","trigger":"start"}`
+	r := musterWith(t, trace, "send", "--file", "-", "--server", f.url)
+	r.want(t, 2, "501 verdicts: 500 applied, 1 invalid\n")
+	if n := len(f.triggers()); n != before {
+		t.Errorf("%d triggers were sent, want %d", n, before)
 	}
 }
 
