@@ -20,6 +20,7 @@ type plainRecord struct {
 	A  string             `msgpack:"a"`
 	K  uint64             `msgpack:"k"`
 	M  string             `msgpack:"m"`
+	IN string             `msgpack:"in"`
 	MD string             `msgpack:"md"`
 	LB map[string]string  `msgpack:"lb"`
 	Y  string             `msgpack:"y"`

@@ -2,6 +2,7 @@ package codec
 
 import (
 	"encoding/binary"
+	"fmt"
 	"math"
 )
 
@@ -14,10 +15,24 @@ type cursor struct {
 	err error
 }
 
+// syntaxError is an ErrMalformed that knows the place.
+type syntaxError struct {
+	what string
+	at   int // from 0
+}
+
+// Error says what is wrong and where.
+func (e *syntaxError) Error() string {
+	return fmt.Sprintf("%v: %s at byte %d", ErrMalformed, e.what, e.at+1)
+}
+
+// Unwrap makes errors.Is(err, ErrMalformed) hold.
+func (e *syntaxError) Unwrap() error { return ErrMalformed }
+
 // fail keeps the first error and puts the cursor at the end.
 func (c *cursor) fail(what string) {
 	if c.err == nil {
-		c.err = malformed("%s at byte %d", what, min(c.i, len(c.b)))
+		c.err = &syntaxError{what, min(c.i, len(c.b))}
 	}
 	c.i = len(c.b)
 }
@@ -219,6 +234,20 @@ func (c *cursor) arrayLen() int {
 	return n
 }
 
+func isText(x byte) bool { return x&0xe0 == 0xa0 || x >= 0xd9 && x <= 0xdb }
+
+func isMap(x byte) bool { return x&0xf0 == 0x80 || x == 0xde || x == 0xdf }
+
+func isArray(x byte) bool { return x&0xf0 == 0x90 || x == 0xdc || x == 0xdd }
+
+// nextByte is b[i], or a code that msgpack does not use when b ends before.
+func nextByte(b []byte, i int) byte {
+	if i < len(b) {
+		return b[i]
+	}
+	return 0xc1
+}
+
 // skip passes over one value of any type, within depth levels.
 func (c *cursor) skip(depth int) {
 	if c.i >= len(c.b) {
@@ -227,9 +256,9 @@ func (c *cursor) skip(depth int) {
 	}
 	n := 0
 	switch x := c.b[c.i]; {
-	case x&0xf0 == 0x80 || x == 0xde || x == 0xdf:
+	case isMap(x):
 		n = 2 * c.mapLen()
-	case x&0xf0 == 0x90 || x == 0xdc || x == 0xdd:
+	case isArray(x):
 		n = c.arrayLen()
 	default:
 		c.skipScalar()

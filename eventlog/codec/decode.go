@@ -65,12 +65,13 @@ func (d *decoder) record(e *domain.Event) error {
 		return err
 	}
 	var seen uint64
+	f := fUnknown
 	for i := range n {
 		k, err := d.str()
 		if err != nil {
 			return err
 		}
-		f := fieldOf(keyCode(k))
+		f = fieldAfter(f, keyCode(k))
 		if i == 0 && f != fVersion {
 			return malformed("record does not begin with key %q", fields[fVersion].key)
 		}

@@ -17,8 +17,9 @@
 //	n   uint    number of the event within its account: 1, 2, 3 …
 //	id  string  the publisher's id
 //	a   string  account id
-//	k   uint    kind: 1 session, 2 message, 3 conversation, 4 account, 5 mark
+//	k   uint    kind: 1 session, 2 message, 3 conversation, 4 account, 5 mark, 6 foreign
 //	m   string  machine, when it is set or changed
+//	in  string  the account's state before its first event, on that event
 //	md  string  mode, on the first event
 //	lb  map     labels (string to string), on the first event
 //	y   string  key: message id or contact

@@ -107,6 +107,7 @@ func (w *writer) record(e *domain.Event) {
 	w.str(fAccount, string(e.Account))
 	w.uint(fKind, uint64(e.Kind))
 	w.str(fMachine, e.Machine)
+	w.str(fInitial, e.Initial)
 	w.str(fMode, e.Mode)
 	w.labels(e.Labels)
 	w.str(fKey, e.Key)
@@ -140,17 +141,11 @@ func (w *writer) record(e *domain.Event) {
 	}
 }
 
-func (w *writer) key(f field) {
-	w.count++
-	w.keep(w.enc.EncodeString(fields[f].key))
-}
+func (w *writer) key(f field) { w.name(fields[f].key) }
 
-func (w *writer) str(f field, v string) {
-	if v != "" {
-		w.key(f)
-		w.keep(w.enc.EncodeString(v))
-	}
-}
+func (w *writer) str(f field, v string) { w.named(fields[f].key, v) }
+
+func (w *writer) int(f field, v int64) { w.numbered(fields[f].key, v) }
 
 func (w *writer) uint(f field, v uint64) {
 	if v != 0 {
@@ -159,9 +154,24 @@ func (w *writer) uint(f field, v uint64) {
 	}
 }
 
-func (w *writer) int(f field, v int64) {
+// name writes the key of an entry of the map begun last.
+func (w *writer) name(key string) {
+	w.count++
+	w.keep(w.enc.EncodeString(key))
+}
+
+// named writes an entry unless it is empty.
+func (w *writer) named(key, v string) {
+	if v != "" {
+		w.name(key)
+		w.keep(w.enc.EncodeString(v))
+	}
+}
+
+// numbered writes an entry unless it is 0.
+func (w *writer) numbered(key string, v int64) {
 	if v != 0 {
-		w.key(f)
+		w.name(key)
 		w.keep(w.enc.EncodeInt(v))
 	}
 }

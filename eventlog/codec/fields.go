@@ -17,6 +17,7 @@ const (
 	fAccount
 	fKind
 	fMachine
+	fInitial
 	fMode
 	fLabels
 	fKey
@@ -66,6 +67,7 @@ var fields = [maxFields]fieldSpec{
 	fAccount:     {key: "a", shape: shapeAccount, offset: unsafe.Offsetof(layout.Account)},
 	fKind:        {key: "k", shape: shapeUint},
 	fMachine:     {key: "m", shape: shapeName, offset: unsafe.Offsetof(layout.Machine)},
+	fInitial:     {key: "in", shape: shapeName, offset: unsafe.Offsetof(layout.Initial)},
 	fMode:        {key: "md", shape: shapeName, offset: unsafe.Offsetof(layout.Mode)},
 	fLabels:      {key: "lb", shape: shapeOther},
 	fKey:         {key: "y", shape: shapeText, offset: unsafe.Offsetof(layout.Key)},
@@ -141,25 +143,18 @@ func keyCode[T string | []byte](k T) uint32 {
 	return 0
 }
 
-// keySlots finds a field by its packed key: keySlot sends no two keys of the
-// format to the same place (a test holds that).
-var keySlots = func() (t [256]struct {
-	code  uint32
-	field field
-}) {
-	for f := fVersion; f < fieldCount; f++ {
-		slot := &t[keySlot(fieldCodes[f])]
-		slot.code, slot.field = fieldCodes[f], f
+// fieldAfter returns the field of a packed key, or fUnknown. It looks behind
+// the field before first, where the format's order has the key.
+func fieldAfter(before field, code uint32) field {
+	for f := before + 1; f < fieldCount; f++ {
+		if fieldCodes[f] == code {
+			return f
+		}
 	}
-	return t
-}()
-
-func keySlot(code uint32) uint32 { return code * 0x9e3779b7 >> 24 }
-
-// fieldOf returns the field of a packed key, or fUnknown.
-func fieldOf(code uint32) field {
-	if slot := &keySlots[keySlot(code)&255]; slot.code == code {
-		return slot.field
+	for f := fVersion; f <= before; f++ {
+		if fieldCodes[f] == code {
+			return f
+		}
 	}
 	return fUnknown
 }
@@ -190,7 +185,7 @@ func invalidField(e *domain.Event) field {
 		return fNumber
 	case e.Account == "":
 		return fAccount
-	case e.Kind < domain.KindSession || e.Kind > domain.KindMark:
+	case e.Kind < domain.KindSession || e.Kind > domain.KindForeign:
 		return fKind
 	case e.Trigger == "":
 		return fTrigger

@@ -76,7 +76,7 @@ func TestWhatReadersTakeAndRefuse(t *testing.T) {
 		"no account":              raw(t, "v", 1, "n", 1, "k", 1, "t", "start", "o", 1),
 		"an empty account":        raw(t, "v", 1, "n", 1, "a", "", "k", 1, "t", "start", "o", 1),
 		"number 0":                raw(t, "v", 1, "n", 0, "a", "x", "k", 1, "t", "start", "o", 1),
-		"kind 6":                  raw(t, "v", 1, "n", 1, "a", "x", "k", 6, "t", "start", "o", 1),
+		"kind 7":                  raw(t, "v", 1, "n", 1, "a", "x", "k", 7, "t", "start", "o", 1),
 		"kind 257":                raw(t, "v", 1, "n", 1, "a", "x", "k", 257, "t", "start", "o", 1),
 		"a duplicate":             raw(t, "v", 1, "n", 1, "a", "x", "k", 1, "t", "start", "o", 5),
 		"a number as text":        raw(t, least("f", 5)...),

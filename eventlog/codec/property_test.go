@@ -46,8 +46,8 @@ func anyEvent(t *rapid.T) domain.Event {
 	name := rapid.StringN(1, 20, 128)
 	e := domain.Event{
 		Version: rapid.Uint64Min(1).Draw(t, "version"), ID: text.Draw(t, "id"), Account: domain.AccountID(name.Draw(t, "account")),
-		Kind:    domain.Kind(rapid.IntRange(1, 5).Draw(t, "kind")),
-		Machine: text.Draw(t, "machine"), Mode: text.Draw(t, "mode"), Key: text.Draw(t, "key"), Trigger: name.Draw(t, "trigger"),
+		Kind:    domain.Kind(rapid.IntRange(1, 6).Draw(t, "kind")),
+		Machine: text.Draw(t, "machine"), Initial: text.Draw(t, "initial"), Mode: text.Draw(t, "mode"), Key: text.Draw(t, "key"), Trigger: name.Draw(t, "trigger"),
 		Outcome: domain.Outcome(rapid.IntRange(1, 4).Draw(t, "outcome")), From: text.Draw(t, "from"), To: text.Draw(t, "to"),
 		At: rapid.Int64().Draw(t, "at"), Recorded: rapid.Int64().Draw(t, "recorded"), Source: text.Draw(t, "source"),
 		Epoch: rapid.Int64().Draw(t, "epoch"), Seq: rapid.Int64().Draw(t, "seq"), By: domain.Initiator(text.Draw(t, "by")),

@@ -102,8 +102,8 @@ func (r *Reader) entries(e *domain.Event, n int, known domain.AccountID) (seen u
 		}
 		for f++; f < fieldCount && fieldCodes[f] != code; f++ {
 		}
-		if f >= fieldCount {
-			f = fieldOf(code)
+		if f == fieldCount {
+			f = fieldAfter(fUnknown, code)
 		}
 		spec := &fields[f]
 		if seen&f.bit() != 0 {
@@ -131,14 +131,6 @@ func (r *Reader) entries(e *domain.Event, n int, known domain.AccountID) (seen u
 	}
 	c.i = i
 	return seen
-}
-
-// nextByte is b[i], or a code that msgpack does not use when b ends before.
-func nextByte(b []byte, i int) byte {
-	if i < len(b) {
-		return b[i]
-	}
-	return 0xc1
 }
 
 // keep puts a string of the record into the event.
@@ -340,7 +332,7 @@ func (r *Reader) value(depth int) any {
 		return nil
 	}
 	switch x := c.b[c.i]; {
-	case x&0xe0 == 0xa0 || x >= 0xd9 && x <= 0xdb:
+	case isText(x):
 		return r.text(c.text())
 	case isInt(x):
 		return c.int()
@@ -355,7 +347,7 @@ func (r *Reader) value(depth int) any {
 	case depth >= maxDepth:
 		c.fail("too many levels, or no JSON value")
 		return nil
-	case x&0xf0 == 0x90 || x == 0xdc || x == 0xdd:
+	case isArray(x):
 		n := c.arrayLen()
 		a := make([]any, 0, min(n, maxPrealloc))
 		for ; n > 0 && c.err == nil; n-- {

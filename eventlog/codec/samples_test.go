@@ -22,6 +22,7 @@ func samples() map[string]domain.Event {
 		"conversation": conversationSample(),
 		"account":      accountSample(),
 		"mark":         markSample(),
+		"foreign":      foreignSample(),
 	}
 }
 
@@ -98,5 +99,13 @@ func markSample() domain.Event {
 		From: "DEGRADED", To: "DEGRADED", At: 1767261900000000000, Recorded: 1767261900000000004, Source: domain.SourceMuster,
 		By: domain.ByUs, Verdict: "older than what is known", Data: domain.Data{"condition": "rate_limited", "scope": ""},
 		Ended: []domain.ConditionRef{{Name: "rate_limited"}}, Writer: 127, Prev: hash(3),
+	}
+}
+
+func foreignSample() domain.Event {
+	return domain.Event{
+		Version: 1, Account: "acct-3", Kind: domain.KindForeign, Machine: "whatsapp@2", Initial: "IDLE", Mode: domain.ModeObserve,
+		Trigger: "login_started", Outcome: domain.Rejected, From: "IDLE", To: "IDLE", At: 1767261600000000000,
+		Recorded: 1767261600000000005, Source: "cli", By: domain.ByUser, Verdict: "whatsapp@2 has no trigger login_started", Writer: 1,
 	}
 }
