@@ -1,0 +1,140 @@
+package command
+
+import (
+	"slices"
+
+	"github.com/musterhq/muster/domain"
+	"github.com/musterhq/muster/eventlog"
+	"github.com/musterhq/muster/eventlog/codec"
+)
+
+// batch is one group on its way through the writer.
+type batch struct {
+	now     int64
+	items   []*item
+	drafts  []*draft
+	entries []eventlog.Entry // of the items with a record, in order
+	buf     []byte           // the records' bytes; never reused, readers may keep them
+}
+
+// current is the account as the next trigger of this group must see it.
+func (s *slot) current() *domain.Account {
+	switch {
+	case s == nil:
+		return nil
+	case s.draft != nil:
+		return s.draft.acct
+	default:
+		return s.acct
+	}
+}
+
+// judge judges one request against what the log and this group say so far.
+func (w *writer) judge(b *batch, r *request) {
+	s := w.slots[r.trigger.Account]
+	if s != nil && s.damage != "" {
+		r.done(Answer{Partition: w.partition, Err: &DamagedError{r.trigger.Account, s.damage}})
+		return
+	}
+	it := &item{req: r, decision: w.cfg.Judge.Decide(s.current(), &r.trigger, b.now)}
+	w.take(b, r.trigger.Account, s, it)
+}
+
+// fire judges the deadlines that are due. It comes after the group's requests:
+// a fact that came in time must not be overtaken by its own deadline.
+func (w *writer) fire(b *batch) {
+	for len(b.items) < w.cfg.GroupMax {
+		id, ok := w.agenda.PopDue(b.now)
+		if !ok {
+			return
+		}
+		s := w.slots[id]
+		d, ok := w.cfg.Judge.Due(s.current())
+		if !ok || d.At > b.now {
+			w.arm(id, s) // the group's own requests have moved it
+			continue
+		}
+		t := d.Trigger
+		t.Account, t.Source = id, domain.SourceMuster
+		t.At, t.HasAt = max(d.At, s.armed), true
+		t.Expect = domain.NoExpect
+		it := &item{decision: w.cfg.Judge.Decide(s.current(), &t, b.now), fired: d}
+		if it.decision.Event == nil {
+			w.cfg.Logger.Error("a deadline was not accepted by the judge and is dropped", "account", id,
+				"trigger", t.Name, "outcome", it.decision.Verdict.Outcome.String(), "reason", it.decision.Verdict.Reason)
+			continue
+		}
+		w.take(b, id, s, it)
+	}
+}
+
+// take puts a judged item into the group and, when it has an event, folds that
+// into the account's draft.
+func (w *writer) take(b *batch, id domain.AccountID, s *slot, it *item) {
+	b.items = append(b.items, it)
+	if it.decision.Event == nil {
+		w.beat(id, s, it)
+		if s != nil && s.draft != nil { // its verdict leans on what is not stored yet
+			it.draft = s.draft
+			s.draft.items = append(s.draft.items, it)
+		}
+		return
+	}
+	if s == nil {
+		s = &slot{armed: b.now}
+		w.slots[id] = s
+	}
+	expect := eventlog.ExpectPrevious
+	if s.draft == nil {
+		s.draft = &draft{id: id, slot: s, hash: s.hash}
+		if s.acct != nil {
+			s.draft.acct = s.acct.Clone()
+		}
+		b.drafts = append(b.drafts, s.draft)
+		expect = s.seq
+	}
+	d := s.draft
+	it.draft = d
+	d.items = append(d.items, it)
+	e := it.decision.Event
+	e.Writer, e.Prev = w.cfg.Writer(w.partition), d.hash
+	start := len(b.buf)
+	buf, err := codec.AppendRecord(b.buf, e)
+	if err != nil { // the judge let something through that no record can hold
+		d.fail = err
+		return
+	}
+	b.buf = buf
+	it.record = slices.Clip(buf[start:])
+	d.acct = domain.Evolve(d.acct, e)
+	d.hash = codec.Hash(it.record)
+	b.entries = append(b.entries, eventlog.Entry{Account: string(id), Expect: expect, Data: it.record})
+}
+
+// beat notes a heartbeat, of which nothing is stored.
+func (w *writer) beat(id domain.AccountID, s *slot, it *item) {
+	switch {
+	case it.decision.Beat == 0 || s == nil:
+	case s.draft != nil:
+		s.draft.acct.Beat(&it.req.trigger, it.decision.Beat)
+	case s.acct != nil:
+		c := s.acct.Clone()
+		c.Beat(&it.req.trigger, it.decision.Beat)
+		s.acct = c
+		w.arm(id, s)
+	}
+}
+
+// arm puts the account's next deadline on the agenda. A slot without an account
+// has none.
+func (w *writer) arm(id domain.AccountID, s *slot) {
+	if s == nil || s.acct == nil || s.damage != "" {
+		w.agenda.Remove(id)
+		return
+	}
+	if d, ok := w.cfg.Judge.Due(s.acct); ok {
+		w.agenda.Set(id, d)
+	} else {
+		w.agenda.Remove(id)
+	}
+}
