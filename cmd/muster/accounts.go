@@ -129,10 +129,13 @@ through all pages.`,
 	return cmd
 }
 
-// listAccounts prints one page, or with all every page. As JSON lines the pages
-// go out as they come; the other formats are one document.
+// listAccounts prints one page, or with all every page. A server looks at so
+// many accounts for one answer only, and may give fewer than asked for: more
+// answers make the page full. As JSON lines they go out as they come; the
+// other formats are one document.
 func (c *cli) listAccounts(ctx context.Context, req api.ListRequest, all bool) error {
 	whole := api.Page{Accounts: []domain.AccountView{}}
+	wanted := req.Limit
 	s, err := c.connect(ctx)
 	if err != nil {
 		return err
@@ -153,10 +156,13 @@ func (c *cli) listAccounts(ctx context.Context, req api.ListRequest, all bool) e
 		} else {
 			whole.Accounts = append(whole.Accounts, page.Accounts...)
 		}
-		if !all || page.Next == "" {
+		if wanted -= len(page.Accounts); page.Next == "" || (!all && wanted <= 0) {
 			break
 		}
 		req.After, req.WaitFor = page.Next, nil
+		if !all {
+			req.Limit = wanted
+		}
 	}
 	if whole.Next != "" && c.format.or(table) != asJSON {
 		defer fmt.Fprintf(c.err, "there are more: --after %q\n", whole.Next)

@@ -152,6 +152,9 @@ func (f *fakeServer) list(_ context.Context, req api.ListRequest) (any, error) {
 		from = slices.Index(ids, req.After) + 1
 	}
 	to := min(from+req.Limit, len(ids))
+	if req.Prefix == "slow" {
+		to = min(from+1, len(ids)) // one account an answer, as a server does that had to look far
+	}
 	page := api.Page{Accounts: []domain.AccountView{}, AsOf: api.AsOf{0: 5}}
 	for _, id := range ids[from:to] {
 		page.Accounts = append(page.Accounts, account(id))
@@ -229,8 +232,13 @@ func TestAccountsListAll(t *testing.T) {
 			}
 		}
 	}
-	if len(f.asked) != 9 {
-		t.Errorf("asked %d times, want three pages three times", len(f.asked))
+	r := f.run(t, "accounts", "list", "--limit", "3", "--prefix", "slow", "-o", "jsonl")
+	r.want(t, 0, `there are more: --after "c"`)
+	if strings.Count(r.out, "\n") != 3 {
+		t.Errorf("a page of three is\n%s", r.out)
+	}
+	if len(f.asked) != 9+3 {
+		t.Errorf("asked %d times, want three pages three times, and three answers for one page", len(f.asked))
 	}
 }
 

@@ -32,7 +32,7 @@ func TestWrongUsageIsASentenceAndExit2(t *testing.T) {
 		{"send --file x start", `muster: --file sends what is in the file; leave out "start"`},
 		{"send --file x --account a", `muster: --file sends what is in the file; leave out --account`},
 		{"send --file /nosuch/trace.jsonl", `muster: open /nosuch/trace.jsonl: no such file or directory`},
-		{"config print --partitions 0", `muster: partitions is 0; from 1 to 256 are possible`},
+		{"config print --partitions 0", `muster: partitions is 0; from 1 to 100 are possible`},
 		{"machines diagram whatsapp@1 --format png", `muster: --format is "png"; it is mermaid or dot`},
 		{"machines check", `muster: name the files to check, e.g. muster machines check shop.yaml`},
 	}

@@ -2,13 +2,6 @@ package config
 
 import "time"
 
-// The ways in which a written record becomes durable.
-const (
-	SyncGroup    = "group"    // one fsync for a group of records, before they are acknowledged
-	SyncAlways   = "always"   // one fsync for each record, by the server
-	SyncInterval = "interval" // an acknowledged record survives a crash, but perhaps not a power cut
-)
-
 // Config is everything that `muster serve` can be told.
 type Config struct {
 	Data           string        `koanf:"data"`              // folder of the embedded server's streams; locked while in use
@@ -18,7 +11,7 @@ type Config struct {
 	User           string        `koanf:"user"`              // name that clients of the bus give with Password
 	Password       string        `koanf:"password"`          // secret of clients; "" = none is asked for, loopback only
 	PasswordFile   string        `koanf:"password-file"`     // file that holds Password
-	Sync           string        `koanf:"sync"`              // SyncGroup, SyncAlways or SyncInterval; embedded server only
+	Sync           string        `koanf:"sync"`              // a bus.Sync; embedded server only
 	Partitions     int           `koanf:"partitions"`        // streams the history is spread over, fixed when the data is created
 	Machines       string        `koanf:"machines"`          // folder of machine files (*.yaml); "" = built-in machines only
 	RecoverAfter   time.Duration `koanf:"recover-after"`     // after the start, how long accounts may wait for a live source

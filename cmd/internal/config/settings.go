@@ -5,6 +5,9 @@ import (
 	"time"
 
 	"github.com/spf13/pflag"
+
+	"github.com/musterhq/muster/bus"
+	"github.com/musterhq/muster/eventlog/natslog"
 )
 
 // setting is one row of the table: a name, its default and what it means.
@@ -24,8 +27,8 @@ var settings = []setting{
 	{key: "user", def: "muster", help: "name that clients give with the password"},
 	{key: "password", def: "", secret: true, help: "secret that clients must give; wanted when an address is not loopback"},
 	{key: "password-file", def: "", help: "file that holds the password"},
-	{key: "sync", def: SyncGroup, help: "when a record is on disk: group (one fsync for many, before the answer), always (one each), interval (may lose the last moments at a power cut)"},
-	{key: "partitions", def: 4, help: "number of streams that the history is spread over; fixed when the data is created"},
+	{key: "sync", def: string(bus.SyncGroup), help: "when a record is on disk: group (one fsync for many, before the answer), always (one each), interval (may lose the last moments at a power cut)"},
+	{key: "partitions", def: natslog.DefaultPartitions, help: "number of streams that the history is spread over; fixed when the data is created"},
 	{key: "machines", def: "", help: "folder of machine files (*.yaml) beside the built-in machines"},
 	{key: "recover-after", def: 30 * time.Second, help: "how long after the start an account may wait for a live source before its state is re-determined"},
 	{key: "snapshot-every", def: 100_000, help: "events of a partition between two snapshots"},

@@ -11,7 +11,9 @@ import (
 
 	yamlv3 "go.yaml.in/yaml/v3"
 
+	"github.com/musterhq/muster/bus"
 	"github.com/musterhq/muster/domain/machine"
+	"github.com/musterhq/muster/eventlog"
 )
 
 // Error is a configuration that cannot be used: one sentence for each fault.
@@ -37,8 +39,10 @@ func (c *Config) breaches() []string {
 		r.check(!c.Changed("sync"), "sync is for the embedded server; with nats-url the server's own sync_interval decides")
 		r.check(!c.Changed("nats-listen"), "nats-listen is for the embedded server; with nats-url there is none")
 	}
-	r.oneOf("sync", c.Sync, SyncGroup, SyncAlways, SyncInterval)
-	r.check(c.Partitions >= 1 && c.Partitions <= 256, "partitions is %d; from 1 to 256 are possible", c.Partitions)
+	_, err := bus.ParseSync(c.Sync)
+	r.check(err == nil, "%v", err)
+	r.check(c.Partitions >= 1 && c.Partitions <= eventlog.MaxPartitions,
+		"partitions is %d; from 1 to %d are possible", c.Partitions, eventlog.MaxPartitions)
 	r.check(c.RecoverAfter >= time.Second && c.RecoverAfter <= 24*time.Hour,
 		"recover-after is %v; from 1s to 24h are possible", c.RecoverAfter)
 	r.check(c.SnapshotEvery >= 100, "snapshot-every is %d; at least 100 events must lie between two snapshots", c.SnapshotEvery)
