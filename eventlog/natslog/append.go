@@ -87,7 +87,7 @@ func (w *writer) close() error {
 func (w *writer) append(ctx context.Context, group []eventlog.Entry, results []eventlog.Result) {
 	w.appending.Lock()
 	defer w.appending.Unlock()
-	if err := w.ready(); err != nil {
+	if err := w.ready(group); err != nil {
 		settle(results, err)
 		return
 	}
@@ -111,12 +111,16 @@ func (w *writer) append(ctx context.Context, group []eventlog.Entry, results []e
 }
 
 // ready says why nothing may be appended now.
-func (w *writer) ready() error {
+func (w *writer) ready(group []eventlog.Entry) error {
 	if err := w.log.Failed(); err != nil {
 		return err
 	}
 	if r, ok := w.log.barrier.(Roomer); ok {
-		if err := r.Room(); err != nil {
+		bytes := 0
+		for i := range group {
+			bytes += len(group[i].Data)
+		}
+		if err := r.Room(bytes); err != nil {
 			return fmt.Errorf("%w: %w", eventlog.ErrRefused, err)
 		}
 	}

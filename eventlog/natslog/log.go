@@ -46,10 +46,10 @@ type Barrier interface {
 	Pass(partition int, acked int, last uint64) error
 }
 
-// Roomer is a Barrier that can say before an append that there is no room
-// left for it; the append is then refused with that error.
+// Roomer is a Barrier that can say before an append of so many bytes that there
+// is no room left for it; the append is then refused with that error.
 type Roomer interface {
-	Room() error
+	Room(bytes int) error
 }
 
 // Config is how a log is opened.
@@ -126,6 +126,9 @@ func Open(ctx context.Context, nc *nats.Conn, cfg Config) (*Log, error) {
 			return nil, errors.Join(fmt.Errorf("open log: %w", err), l.Close())
 		}
 		l.writers = append(l.writers, w)
+		if err := w.pass(0, 0); err != nil { // what an earlier run left behind
+			return nil, errors.Join(fmt.Errorf("open log: %w", err), l.Close())
+		}
 	}
 	return l, nil
 }
