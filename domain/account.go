@@ -8,43 +8,42 @@ const FoldVersion = 1
 // Account is the fold of one account's events. Everything the judge needs is
 // here, and nothing else: it can be thrown away and folded again.
 //
-// Exported fields with msgpack tags are what a snapshot keeps. Evolve is the
-// only writer; readers that share an Account with a writer must be given a
-// Clone.
+// A snapshot keeps its binary form (MarshalBinary). Evolve is the only writer;
+// readers that share an Account with a writer must be given a Clone.
 type Account struct {
-	ID      AccountID `msgpack:"id"`
-	Machine string    `msgpack:"m"` // e.g. "whatsapp@2"
-	Mode    string    `msgpack:"md"`
-	Desired string    `msgpack:"ds"`
-	State   string    `msgpack:"st"`
-	Since   int64     `msgpack:"si"` // unix ns: the `at` of the event that led here
-	Version uint64    `msgpack:"v"`
+	ID      AccountID
+	Machine string // e.g. "whatsapp@2"
+	Mode    string
+	Desired string
+	State   string
+	Since   int64 // unix ns: the `at` of the event that led here
+	Version uint64
 
-	Labels     map[string]string `msgpack:"lb,omitempty"`
-	Conditions []Condition       `msgpack:"co,omitempty"` // sorted by name, then scope
+	Labels     map[string]string
+	Conditions []Condition // sorted by name, then scope
 
-	Source string `msgpack:"sr,omitempty"` // the account's source: who stands behind its state
-	Epoch  int64  `msgpack:"ep,omitempty"` // highest epoch among applied and noop session triggers
-	Seq    int64  `msgpack:"sq,omitempty"` // highest seq judged in that epoch
-	Closed int64  `msgpack:"cl,omitempty"` // epoch that a logout or stop closed; 0 = none, or an unknown one
+	Source string // the account's source: who stands behind its state
+	Epoch  int64  // highest epoch among applied and noop session triggers
+	Seq    int64  // highest seq judged in that epoch
+	Closed int64  // epoch that a logout or stop closed; 0 = none, or an unknown one
 
-	UpSince int64    `msgpack:"up,omitempty"` // unix ns: when it last came up (class ready or limited)
-	Sources []Heard  `msgpack:"ss,omitempty"` // the last 16 sources of session triggers
-	Recent  Recent   `msgpack:"id64,omitempty"`
-	Trouble *Trouble `msgpack:"tr,omitempty"`
-	Extra   *Extra   `msgpack:"ex,omitempty"`
-	Talk    *Talk    `msgpack:"tk,omitempty"`
+	UpSince int64   // unix ns: when it last came up (class ready or limited)
+	Sources []Heard // the last 16 sources of session triggers
+	Recent  Recent
+	Trouble *Trouble
+	Extra   *Extra
+	Talk    *Talk
 
-	Forgotten bool `msgpack:"fo,omitempty"` // a tombstone: not listed, no deadline fires
-	Ran       bool `msgpack:"ra,omitempty"` // has been ready before
-	AsksLogin bool `msgpack:"al,omitempty"` // the way into its state asks for a login
+	Forgotten bool // a tombstone: not listed, no deadline fires
+	Ran       bool // has been ready before
+	AsksLogin bool // the way into its state asks for a login
 }
 
 // Heard is what is remembered of one source: the time of its last session
 // trigger that was applied or noop.
 type Heard struct {
-	Source string `msgpack:"s"`
-	At     int64  `msgpack:"a"` // unix ns, as the source gave it
+	Source string
+	At     int64 // unix ns, as the source gave it
 }
 
 // maxSources is how many sources are remembered per account.
@@ -52,12 +51,16 @@ const maxSources = 16
 
 // Trouble is what is remembered of losses and retries. A nil one is empty.
 type Trouble struct {
-	Tries      int     `msgpack:"n,omitempty"` // retries by Muster since it was last well: the n of the retry rule
-	LastTry    int64   `msgpack:"l,omitempty"` // unix ns
-	ReplacedAt int64   `msgpack:"r,omitempty"` // last fact that set the condition replaced, unix ns
-	RefusedAt  int64   `msgpack:"f,omitempty"` // … refused
-	BannedTill int64   `msgpack:"b,omitempty"` // end of the last ban, kept when it has passed
-	Flaps      []int64 `msgpack:"x,omitempty"` // times of the last 5 moves that count for flapping, in order of judging
+	Tries      int     // retries by Muster since it was last well: the n of the retry rule
+	LastTry    int64   // unix ns
+	ReplacedAt int64   // last fact that set the condition replaced, unix ns
+	RefusedAt  int64   // … refused
+	BannedTill int64   // end of the last ban, kept when it has passed
+	Flaps      []int64 // times of the last 5 moves that count for flapping, in order of judging
+}
+
+func (t *Trouble) empty() bool {
+	return t.Tries == 0 && t.LastTry == 0 && t.ReplacedAt == 0 && t.RefusedAt == 0 && t.BannedTill == 0 && len(t.Flaps) == 0
 }
 
 // maxFlaps is how many moves flapping looks at.
@@ -65,15 +68,15 @@ const maxFlaps = 5
 
 // Extra is what only some machines keep. A nil one is empty.
 type Extra struct {
-	Authority string `msgpack:"a,omitempty"` // the only source that is believed
-	SidFrom   int64  `msgpack:"sf,omitempty"`
-	SidUntil  int64  `msgpack:"su,omitempty"` // unix ns; 0 = unknown
-	TgtFrom   int64  `msgpack:"tf,omitempty"`
-	TgtUntil  int64  `msgpack:"tu,omitempty"` // unix ns; 0 = unknown
-	Cursor    int64  `msgpack:"c,omitempty"`  // next_seq
-	HasCursor bool   `msgpack:"hc,omitempty"`
-	LastSync  int64  `msgpack:"ls,omitempty"` // unix ns; 0 = none yet
-	Beat      int64  `msgpack:"-"`            // last heartbeat, unix ns; in memory only, no part of the digest
+	Authority string // the only source that is believed
+	SidFrom   int64
+	SidUntil  int64 // unix ns; 0 = unknown
+	TgtFrom   int64
+	TgtUntil  int64 // unix ns; 0 = unknown
+	Cursor    int64 // next_seq
+	HasCursor bool
+	LastSync  int64 // unix ns; 0 = none yet
+	Beat      int64 // last heartbeat, unix ns; in memory only, no part of the digest
 }
 
 // Clone returns a copy that Evolve may change without touching a. It is cheap:

@@ -60,6 +60,8 @@ func (j *Judge) Due(a *Account) (d Deadline, ok bool) {
 	s.expiring()
 	s.retry()
 	s.settled()
+	s.beats()
+	s.tickets()
 	s.talk()
 	if s.at == never {
 		return Deadline{}, false
@@ -83,6 +85,8 @@ type finding struct {
 	name, reason     string
 	condition, scope string
 	key              string
+	due              int64  // for a timeout: the time for which it was due
+	ticket           string // for ticket_due: which one
 }
 
 // offer takes a deadline when it comes before the best so far.
@@ -96,11 +100,16 @@ func (s *search) offer(at int64, rank int, sub string, what finding) {
 func (s *search) deadline() Deadline {
 	t := Trigger{Account: s.a.ID, Name: s.what.name, Key: s.what.key, At: s.at, HasAt: true, Source: SourceMuster, By: ByUs,
 		Reason: Reason{Code: s.what.reason}, Expect: NoExpect}
-	if s.what.condition != "" {
+	switch {
+	case s.what.condition != "":
 		t.Data = Data{"condition": s.what.condition}
 		if s.what.scope != "" {
 			t.Data["scope"] = s.what.scope
 		}
+	case s.what.due != 0:
+		t.Data = Data{"due": FormatTime(s.what.due)}
+	case s.what.ticket != "":
+		t.Data = Data{"ticket": s.what.ticket}
 	}
 	return Deadline{At: s.at, Rank: s.rank, Sub: s.sub, Trigger: t}
 }
@@ -202,8 +211,6 @@ func (s *search) settled() {
 	}
 	s.offer(a.UpSince+settleAfter, RankSettled, "", finding{name: "settled"})
 }
-
-func (s *search) talk() {}
 
 // before says whether deadline d of account a comes before e of account b.
 func (d Deadline) before(a AccountID, e Deadline, b AccountID) bool {

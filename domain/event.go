@@ -80,6 +80,7 @@ const (
 	EffectClaim                           // data.message is claimed by data.handler, and its turn closes
 	EffectOpensTurn                       // data.message opens a turn
 	EffectStalled                         // one more message in a row stays pending
+	EffectWatch                           // the message is watched, should it stay pending
 )
 
 // Condition is a named fact that lives beside the state.

@@ -187,9 +187,39 @@ func (a *Account) remember(e *Event) {
 	if f&EffectRan != 0 {
 		a.Ran = true
 	}
+	if f&(EffectAuthority|EffectTickets|EffectLogout|EffectSync|EffectCursor) != 0 {
+		a.keepExtra(e)
+	}
+}
+
+// keepExtra keeps what only some machines have: the authority, tickets, cursor.
+func (a *Account) keepExtra(e *Event) {
+	x := a.extra()
+	f := e.Effects
 	if f&EffectAuthority != 0 {
-		x := a.extra()
 		x.Authority = e.Source
+	}
+	if f&EffectLogout != 0 {
+		x.SidFrom, x.SidUntil, x.TgtFrom, x.TgtUntil = 0, 0, 0, 0
+	}
+	if f&EffectTickets != 0 {
+		if until := e.Data.time("sid_until"); until != 0 {
+			x.SidFrom, x.SidUntil = e.At, until
+		}
+		if until := e.Data.time("tgt_until"); until != 0 {
+			x.TgtFrom, x.TgtUntil = e.At, until
+		}
+	}
+	if f&EffectCursor != 0 {
+		x.Cursor, _ = e.Data.count("next_seq")
+		x.HasCursor = true
+	}
+	if f&EffectSync != 0 {
+		x.LastSync = e.At
+		x.Beat = max(x.Beat, e.At)
+	}
+	a.Extra = nil
+	if x != (Extra{}) {
 		a.Extra = &x
 	}
 }
@@ -230,7 +260,7 @@ func (a *Account) keepTrouble(e *Event) {
 		}
 	}
 	a.Trouble = nil
-	if t.Tries != 0 || t.LastTry != 0 || t.ReplacedAt != 0 || t.RefusedAt != 0 || t.BannedTill != 0 || t.Flaps != nil {
+	if !t.empty() {
 		a.Trouble = &t
 	}
 }

@@ -195,11 +195,25 @@ func (r *ruling) key() string {
 
 // subject says what the trigger is about and returns the state of that.
 func (r *ruling) subject(group string) (from, to string) {
+	switch r.t.Name { // Muster's own facts about messages and conversations
+	case "message_timed_out", "message_stalled":
+		group = machine.GroupMessage
+	case "nobody_answering":
+		group = machine.GroupConversation
+	}
 	switch group {
 	case machine.GroupMessage:
 		r.kind = KindMessage
+		if m, ok := r.a.message(r.t.Key); ok {
+			return m.State, m.State
+		}
+		return "", ""
 	case machine.GroupConversation:
 		r.kind = KindConversation
+		if c, ok := r.a.conversation(r.t.Key); ok {
+			return c.State, c.State
+		}
+		return ConversationBot, ConversationBot
 	case machine.GroupAccount:
 		r.kind = KindAccount
 	case "":
@@ -225,7 +239,11 @@ func (r *ruling) judge(group string) {
 		r.session()
 	case r.kind == KindAccount:
 		r.setting()
-	case r.kind == KindMark:
+	case r.kind == KindMessage:
+		r.message()
+	case r.kind == KindConversation:
+		r.conversation()
+	default:
 		r.mark()
 	}
 }
@@ -397,4 +415,4 @@ func blocker(condition string) bool {
 }
 
 // never is a time that does not come.
-const never = math.MaxInt64
+const never int64 = math.MaxInt64

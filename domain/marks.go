@@ -74,6 +74,10 @@ func (r *ruling) mark() {
 	case "settled":
 		r.effects |= EffectTriesReset
 		r.endAll(machine.Replaced, machine.Refused, machine.GaveUp)
+	case "ticket_due":
+		r.put(machine.TicketExpiring, d.text("ticket"), 0, "")
+	case "ticket_ended":
+		r.put(machine.LoginNeeded, "", 0, "")
 	case "vouch_lost":
 		r.put(machine.Unvouched, "", 0, "")
 	case "vouch_restored":

@@ -86,6 +86,46 @@ func readRecent(s string) (e earlier, n int) {
 	}
 }
 
+// whole says whether r is made of whole entries, at most 64.
+func (r Recent) whole() bool {
+	count := 0
+	for rest := string(r); len(rest) > 0; count++ {
+		n := recentLength(rest)
+		if n == 0 || count == maxRecent {
+			return false
+		}
+		rest = rest[n:]
+	}
+	return true
+}
+
+// recentLength is the length of the first entry, 0 when it is not whole.
+func recentLength(s string) int {
+	at := len(idHash{}) + 1
+	for range 2 { // from and to
+		switch {
+		case at+1 >= len(s):
+			return 0
+		case s[at] == literal:
+			at += 2 + int(s[at+1])
+		case int(s[at]) >= len(wellKnown):
+			return 0
+		default:
+			at++
+		}
+	}
+	for range binary.MaxVarintLen64 {
+		if at >= len(s) {
+			return 0
+		}
+		at++
+		if s[at-1] < 0x80 {
+			return at
+		}
+	}
+	return 0
+}
+
 // wellKnown are the names that take one byte. The order is part of the stored
 // form: new ones are added at the end.
 var wellKnown = []string{"", "IDLE", "CONNECTING", "QR_REQUIRED", "SYNCING", "RUNNING", "DEGRADED", "DISCONNECTED", "RECONNECTING", "LOGGED_OUT", "STOPPED",

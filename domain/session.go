@@ -10,6 +10,7 @@ import (
 // Why a trigger was rejected or is stale, as it stands in verdicts and logs.
 const (
 	noEdge           = "no edge"
+	cursorGoesBack   = "the cursor would go back"
 	olderEpoch       = "older epoch"
 	seenSeq          = "seq was seen"
 	closedEpoch      = "closed epoch"
@@ -61,10 +62,21 @@ func (r *ruling) session() {
 
 // isStale says why a session trigger is older than what is known, or "".
 func (r *ruling) isStale() string {
-	t, a := r.t, r.a
-	if a == nil {
+	if r.a == nil {
 		return ""
 	}
+	if why := r.isOlder(); why != "" {
+		return why
+	}
+	if r.t.Name == "sync_advanced" && r.m.Tickets() && r.goesBack() && !r.t.Data.flag("full") {
+		return cursorGoesBack
+	}
+	return ""
+}
+
+// isOlder compares epoch, seq and time with what is known.
+func (r *ruling) isOlder() string {
+	t, a := r.t, r.a
 	if t.Epoch != 0 {
 		switch {
 		case t.Epoch < a.Epoch:
@@ -206,6 +218,10 @@ func (r *ruling) trigger() {
 		} else {
 			r.end(machine.UserAction)
 		}
+	case "login_succeeded", "ticket_renewed", "reconnected":
+		r.renewed()
+	case "sync_completed", "sync_advanced":
+		r.synced()
 	}
 }
 
@@ -239,6 +255,9 @@ func (r *ruling) moved(from, to string) {
 	}
 	if r.m.AsksLogin(to, r.t.Name, r.t.By == ByUser, r.a != nil && r.a.Ran) {
 		r.effects |= EffectAsksLogin
+	}
+	if r.m.Tickets() {
+		r.movedTickets(from, to)
 	}
 	if r.m.Class(to) == machine.ClassDown && r.t.Name != "recover" {
 		r.lost(from)

@@ -33,7 +33,7 @@ func Registry() *machine.Registry {
 
 // Builtin returns the definitions of all built-in machines.
 func Builtin() []machine.Definition {
-	return []machine.Definition{WhatsApp1(), WhatsApp2()}
+	return []machine.Definition{WhatsApp1(), WhatsApp2(), WeCom1(), Instance1(), Message1(), Message2(), Conversation1()}
 }
 
 func minutes(n int) machine.Duration { return machine.Duration(n) * machine.Duration(time.Minute) }

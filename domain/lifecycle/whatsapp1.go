@@ -27,6 +27,7 @@ func WhatsApp1() machine.Definition {
 	return machine.Definition{
 		Name:     "whatsapp@1",
 		About:    "A WhatsApp account by the strict table: what is not drawn is rejected.",
+		Messages: "message@1",
 		Initial:  idle,
 		States:   whatsAppStates(),
 		Triggers: []string{"start", "qr_received", "qr_scanned", "sync_completed", "connection_ready", "reconnect_success", "reconnect_failed", "connection_lost", "rate_limited", "logout", "stop"},

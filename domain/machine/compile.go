@@ -67,7 +67,7 @@ func (c *compiler) state(i int) {
 	} else {
 		c.m.states[s.Name] = i
 	}
-	if !slices.Contains(Classes(), s.Class) {
+	if c.m.def.Family == FamilySession && !slices.Contains(Classes(), s.Class) {
 		c.fault(UnknownClass, s.Name, "state %s has class %q: want one of %s", s.Name, s.Class, strings.Join(Classes(), ", "))
 	}
 	for _, what := range s.Can {

@@ -65,6 +65,12 @@ func (m *Machine) Definition() Definition { return m.def }
 // Authority says whether only one source of an account is believed.
 func (m *Machine) Authority() bool { return m.def.Authority }
 
+// Tickets says whether accounts have tickets and a sync cursor.
+func (m *Machine) Tickets() bool { return m.def.Tickets }
+
+// Beats is the longest silence of heartbeats while ready, 0 when none are expected.
+func (m *Machine) Beats() Duration { return m.def.Beats }
+
 // HasTrigger says whether the table has a row for the trigger.
 func (m *Machine) HasTrigger(trigger string) bool {
 	_, ok := m.triggers[trigger]

@@ -23,6 +23,7 @@ type Definition struct {
 	Triggers   []string          `json:"triggers" yaml:"triggers"`                         // every trigger that the table knows, in the order of its rows
 	Edges      []Edge            `json:"edges" yaml:"edges"`                               // what is not named by an edge is rejected
 	Choices    []Choice          `json:"choices,omitempty" yaml:"choices,omitempty"`       // targets that depend on the conditions
+	Messages   string            `json:"messages,omitempty" yaml:"messages,omitempty"`     // the machine of its accounts' messages; empty: message@2
 	Conditions []string          `json:"conditions,omitempty" yaml:"conditions,omitempty"` // built-in conditions that the machine has beside the common ones
 	Authority  bool              `json:"authority,omitempty" yaml:"authority,omitempty"`   // one source is believed, the first that speaks
 	Tickets    bool              `json:"tickets,omitempty" yaml:"tickets,omitempty"`       // sid and tgt with their ends, and a sync cursor
