@@ -1,0 +1,116 @@
+package command_test
+
+import (
+	"fmt"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/musterhq/muster/bus/command"
+	"github.com/musterhq/muster/domain"
+	"github.com/musterhq/muster/eventlog/memlog"
+)
+
+// last is the account's newest event.
+func last(t *testing.T, log *memlog.Log, account string) domain.Event {
+	t.Helper()
+	h := history(t, log, account)
+	if len(h) == 0 {
+		t.Fatalf("account %s has no events", account)
+	}
+	return h[len(h)-1]
+}
+
+func TestADeadlineFiresWhenItIsDue(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		log := memlog.New(1)
+		s := open(t, command.Config{Log: log})
+		defer shut(t, s)
+		begin := time.Now()
+		s.Do(t.Context(), trigger("a", "start", ""))
+		advance(5*time.Minute - time.Nanosecond)
+		synctest.Wait()
+		if e := last(t, log, "a"); e.Trigger != "start" {
+			t.Fatalf("%s fired early", e.Trigger)
+		}
+		advance(time.Nanosecond)
+		synctest.Wait()
+		e := last(t, log, "a")
+		if e.Trigger != "mark_stuck" || e.Source != domain.SourceMuster || e.At != begin.Add(5*time.Minute).UnixNano() {
+			t.Fatalf("%+v", e)
+		}
+		advance(24 * time.Hour)
+		if n := len(history(t, log, "a")); n != 2 {
+			t.Fatalf("%d events, want 2: a deadline fires once", n)
+		}
+	})
+}
+
+func TestOverdueDeadlinesFireOnceAfterARestart(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		const accounts = 500
+		log, blobs := memlog.New(2), new(memlog.Blobs)
+		cfg := command.Config{Log: log, Blobs: blobs, GroupMax: 64}
+		s := open(t, cfg)
+		for i := range accounts {
+			s.Do(t.Context(), trigger(fmt.Sprint(i), "start", ""))
+		}
+		shut(t, s)
+		advance(time.Hour)
+		up := time.Now()
+		s = open(t, cfg)
+		advance(time.Second)
+		synctest.Wait()
+		for i := range accounts {
+			h := history(t, log, fmt.Sprint(i))
+			if len(h) != 2 || h[1].Trigger != "mark_stuck" || h[1].At != up.UnixNano() {
+				t.Fatalf("account %d: %+v", i, h)
+			}
+		}
+		shut(t, s)
+	})
+}
+
+func TestAFactInTheSameGroupComesBeforeTheDeadline(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		log := memlog.New(1)
+		s := open(t, command.Config{Log: log})
+		defer shut(t, s)
+		s.Do(t.Context(), trigger("a", "start", ""))
+		advance(5 * time.Minute) // the deadline is due now, and so is the fact
+		s.Do(t.Context(), trigger("a", "connection_ready", ""))
+		synctest.Wait()
+		if h := history(t, log, "a"); h[len(h)-1].To != "RUNNING" {
+			t.Fatalf("%+v", h)
+		}
+	})
+}
+
+func TestSupervisedRetries(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		log := memlog.New(1)
+		s := open(t, command.Config{Log: log})
+		defer shut(t, s)
+		start := trigger("a", "start", "")
+		start.By, start.Mode = domain.ByUser, domain.ModeSupervise
+		s.Do(t.Context(), start)
+		s.Do(t.Context(), trigger("a", "connection_ready", ""))
+		s.Do(t.Context(), trigger("a", "connection_lost", ""))
+		advance(time.Hour)
+		synctest.Wait()
+		var own []string
+		for _, e := range history(t, log, "a") {
+			if e.Source == domain.SourceMuster {
+				own = append(own, e.Trigger)
+			}
+		}
+		want := []string{"start", "reconnect_failed", "start", "reconnect_failed", "start", "reconnect_failed",
+			"start", "reconnect_failed", "start", "reconnect_failed", "mark_gave_up"}
+		if fmt.Sprint(own) != fmt.Sprint(want) {
+			t.Fatalf("Muster did %v, want %v", own, want)
+		}
+	})
+}
+
+// advance lets the bubble's clock run on.
+func advance(d time.Duration) { <-time.After(d) }
