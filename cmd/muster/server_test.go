@@ -105,15 +105,27 @@ func (f *fakeServer) Submit(t domain.Trigger, done func(command.Answer)) error {
 	return nil
 }
 
-// triggers returns the names of what was sent so far.
-func (f *fakeServer) triggers() []string {
+// all returns what was sent so far.
+func (f *fakeServer) all() []domain.Trigger {
 	f.mu.Lock()
 	defer f.mu.Unlock()
+	return slices.Clone(f.sent)
+}
+
+// triggers returns the names of what was sent so far.
+func (f *fakeServer) triggers() []string {
 	var names []string
-	for _, t := range f.sent {
+	for _, t := range f.all() {
 		names = append(names, t.Name)
 	}
 	return names
+}
+
+// lists returns the pages that were asked for so far.
+func (f *fakeServer) lists() []api.ListRequest {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return slices.Clone(f.asked)
 }
 
 var noon = time.Date(2026, 1, 1, 12, 0, 0, 0, time.UTC)
@@ -205,7 +217,7 @@ func TestAccountsList(t *testing.T) {
 	r := f.run(t, "accounts", "list", "--limit", "2", "--state", "DEGRADED", "--label", "pool=eu", "--label", "team=a")
 	r.want(t, 0, `there are more: --after "b"`)
 	r.golden(t, "accounts-list.golden")
-	if q := f.asked[0]; q.State != "DEGRADED" || q.Limit != 2 || q.Labels["pool"] != "eu" || q.Labels["team"] != "a" {
+	if q := f.lists()[0]; q.State != "DEGRADED" || q.Limit != 2 || q.Labels["pool"] != "eu" || q.Labels["team"] != "a" {
 		t.Errorf("asked %+v", q)
 	}
 	var page api.Page
@@ -237,8 +249,8 @@ func TestAccountsListAll(t *testing.T) {
 	if strings.Count(r.out, "\n") != 3 {
 		t.Errorf("a page of three is\n%s", r.out)
 	}
-	if len(f.asked) != 9+3 {
-		t.Errorf("asked %d times, want three pages three times, and three answers for one page", len(f.asked))
+	if n := len(f.lists()); n != 9+3 {
+		t.Errorf("asked %d times, want three pages three times, and three answers for one page", n)
 	}
 }
 
@@ -272,7 +284,7 @@ func TestSendOne(t *testing.T) {
 	if r.out != want {
 		t.Errorf("stdout is\n%s\nwant\n%s", r.out, want)
 	}
-	got := f.sent[0]
+	got := f.all()[0]
 	if got.Account != "acct.1 *>😀" || got.Name != "start" || got.Machine != "whatsapp@1" || got.Mode != "supervise" || got.At != noon.UnixNano() ||
 		got.Source != "waha-1" || got.Epoch != 3 || got.Seq != 17 || got.ID != "i-1" || got.By != domain.ByUser ||
 		got.Reason != (domain.Reason{Code: "515", Text: "stream error"}) || got.Data["n"] != int64(1) || got.Labels["pool"] != "eu" || got.Expect != 0 {
