@@ -13,3 +13,14 @@ func (a *Account) Beat(t *Trigger, at int64) {
 	x.Beat = at
 	a.Extra = &x
 }
+
+// BeatsFrom lets the count of silence begin at now, for an account that was just
+// read from its history: the beats before a restart are not known.
+func (a *Account) BeatsFrom(now int64) {
+	if a.Extra == nil || a.Extra.Beat >= now {
+		return
+	}
+	x := *a.Extra
+	x.Beat = now
+	a.Extra = &x
+}

@@ -117,17 +117,25 @@ func (t *Trigger) checkPublished() error {
 	return nil
 }
 
-// checkSecrets refuses keys of the deny list, at any depth.
+// checkSecrets refuses keys of the deny list, at any depth; of several it names
+// the first by the order of their names.
 func checkSecrets(field string, m map[string]any) error {
+	first, found := "", false
+	var nested error
 	for name, v := range m {
-		if refusedKeys[lower(name)] {
-			return invalid(join(field, name), "is a secret by its name; strip it, for the history keeps what it is given")
+		if found && name > first {
+			continue
 		}
-		if err := checkNested(join(field, name), v); err != nil {
-			return err
+		if refusedKeys[lower(name)] {
+			first, found, nested = name, true, nil
+		} else if err := checkNested(join(field, name), v); err != nil {
+			first, found, nested = name, true, err
 		}
 	}
-	return nil
+	if found && nested == nil {
+		return invalid(join(field, first), "is a secret by its name; strip it, for the history keeps what it is given")
+	}
+	return nested
 }
 
 func checkNested(field string, v any) error {

@@ -85,7 +85,7 @@ func (s *scanner) members(path string, depth int, each func(name string, v any) 
 		if s.next() != '"' {
 			return s.fail("want a field name in quotes")
 		}
-		name, err := s.text()
+		name, err := s.fieldName()
 		if err != nil {
 			return err
 		}
@@ -256,6 +256,17 @@ func (s *scanner) number() (any, error) {
 		return nil, s.fail("a number is too large")
 	}
 	return f, nil
+}
+
+// fieldName is text that does not allocate for the names of a trigger's fields.
+func (s *scanner) fieldName() (string, error) {
+	for _, name := range fieldNames {
+		if end := s.i + 1 + len(name); end < len(s.b) && s.b[end] == '"' && string(s.b[s.i+1:end]) == name {
+			s.i = end + 1
+			return name, nil
+		}
+	}
+	return s.text()
 }
 
 // text reads a quoted text; the next byte is its quote.

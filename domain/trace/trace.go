@@ -17,8 +17,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"slices"
-	"strings"
 
 	"github.com/musterhq/muster/domain"
 	"github.com/musterhq/muster/domain/machine"
@@ -124,7 +122,7 @@ func Run(r io.Reader, opts Options) (*Result, error) {
 	if err != nil {
 		return nil, fmt.Errorf("read the trace: %w", err)
 	}
-	run := &runner{judge: judge, accounts: map[domain.AccountID]*domain.Account{}, agenda: domain.NewAgenda()}
+	run := NewRunner(judge)
 	run.start(lines)
 	for i := range lines {
 		run.line(&lines[i])
@@ -133,8 +131,8 @@ func Run(r io.Reader, opts Options) (*Result, error) {
 	if opts.HasUntil {
 		until = opts.Until
 	}
-	run.fire(until)
-	return run.result(), nil
+	run.Fire(until)
+	return run.Result(), nil
 }
 
 // line is one line of the trace as it was read.
@@ -181,122 +179,4 @@ func readLine(in *bufio.Reader) ([]byte, error) {
 			return text, err
 		}
 	}
-}
-
-// runner is a run in progress.
-type runner struct {
-	judge    *domain.Judge
-	accounts map[domain.AccountID]*domain.Account
-	agenda   *domain.Agenda
-	now      int64
-	started  bool // the clock shows a time
-	verdicts []Verdict
-	counts   Counts
-	events   []*domain.Event
-}
-
-// start sets the clock to the first time that can be read in the trace.
-func (r *runner) start(lines []line) {
-	for i := range lines {
-		if lines[i].trigger.HasAt {
-			r.now, r.started = lines[i].trigger.At, true
-			return
-		}
-	}
-}
-
-// line moves the clock to the line's time and judges it.
-func (r *runner) line(l *line) {
-	t := &l.trigger
-	if t.HasAt && t.At > r.now {
-		r.fire(t.At - 1)
-		r.now = t.At
-	} else {
-		r.fire(r.now - 1)
-	}
-	switch {
-	case l.err != nil:
-		r.refuse(l, l.err)
-	case !r.started:
-		r.refuse(l, &domain.InvalidError{Field: "at", Reason: "is missing, and no line of the trace has a time"})
-	case t.Source == domain.SourceMuster && !spoken(t.Name):
-		// The clock makes it again.
-	default:
-		if !t.HasAt {
-			t.At, t.HasAt = r.now, true
-		}
-		r.judgeOne(l.number, t)
-	}
-}
-
-// spoken says whether a line of Muster's own is judged: what no clock can make.
-func spoken(trigger string) bool {
-	return slices.Contains([]string{"recover", "vouch_lost", "vouch_restored"}, trigger)
-}
-
-// fire judges the deadlines that are due at end or before, each at its time.
-func (r *runner) fire(end int64) {
-	for {
-		id, ok := r.agenda.PopDue(end)
-		if !ok {
-			return
-		}
-		a := r.accounts[id]
-		d, ok := r.judge.Due(a)
-		if !ok {
-			continue
-		}
-		if d.At > end {
-			r.agenda.Set(id, d)
-			continue
-		}
-		r.now = max(r.now, d.At)
-		d.Trigger.At = r.now
-		r.judgeOne(0, &d.Trigger)
-	}
-}
-
-// judgeOne judges a trigger at the clock's time and folds what came of it.
-func (r *runner) judgeOne(number int, t *domain.Trigger) {
-	a := r.accounts[t.Account]
-	d := r.judge.Decide(a, t, r.now)
-	r.note(number, &d.Verdict)
-	if d.Beat != 0 && a != nil {
-		a.Beat(t, d.Beat)
-		r.agenda.Update(r.judge, a)
-	}
-	if d.Event == nil {
-		return
-	}
-	a = domain.Evolve(a, d.Event)
-	r.accounts[t.Account] = a
-	r.events = append(r.events, d.Event)
-	r.agenda.Update(r.judge, a)
-}
-
-func (r *runner) refuse(l *line, err error) {
-	v := domain.Refusal(&l.trigger, err)
-	r.note(l.number, &v)
-}
-
-func (r *runner) note(number int, v *domain.Verdict) {
-	r.counts.add(v.Outcome)
-	r.verdicts = append(r.verdicts, Verdict{Line: number, Account: string(v.Account), Key: v.Key, Trigger: v.Trigger, Outcome: v.Outcome.String(),
-		From: v.From, To: v.To, Version: v.Version, Source: v.Source, Reason: v.Reason})
-}
-
-func (r *runner) result() *Result {
-	out := &Result{Accounts: map[string]domain.AccountView{}, Verdicts: r.verdicts, Counts: r.counts, Events: r.events}
-	if out.Verdicts == nil {
-		out.Verdicts = []Verdict{}
-	}
-	for id, a := range r.accounts {
-		if !a.Forgotten {
-			out.Accounts[string(id)] = r.judge.Describe(a)
-		}
-		out.Fold = append(out.Fold, a)
-	}
-	slices.SortFunc(out.Fold, func(a, b *domain.Account) int { return strings.Compare(string(a.ID), string(b.ID)) })
-	out.Digest = domain.Digest(out.Fold)
-	return out
 }
