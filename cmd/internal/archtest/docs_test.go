@@ -76,7 +76,7 @@ func (d *document) paths() []string {
 	}
 	for _, code := range append(d.spans, d.blocks...) {
 		for word := range strings.FieldsSeq(code) {
-			word = strings.TrimPrefix(strings.Trim(word, `"'(),;`), "./")
+			word = strings.TrimPrefix(strings.Trim(word, `"'(),;:`), "./")
 			if _, ours := below[top(word)]; ours && strings.Contains(word, "/") {
 				found = append(found, word)
 			}
