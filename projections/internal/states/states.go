@@ -65,13 +65,11 @@ func (t *Table) Next(current uint16, e *domain.Event) uint16 {
 }
 
 // Labels returns the labels that e gives to an account; ok is false when it
-// leaves them as they are. first says that e is the account's first event.
+// leaves them as they are. first says that e is the account's first event: it
+// registers the account with labels, and may itself be a set_labels.
 func Labels(e *domain.Event, first bool) (labels map[string]string, ok bool) {
-	if first {
-		return e.Labels, true
-	}
 	if e.Kind != domain.KindAccount || e.Outcome != domain.Applied || e.Trigger != "set_labels" {
-		return nil, false
+		return e.Labels, first
 	}
 	given, _ := e.Data["labels"].(map[string]any)
 	labels = make(map[string]string, len(given))

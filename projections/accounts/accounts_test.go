@@ -1,0 +1,260 @@
+package accounts_test
+
+import (
+	"fmt"
+	"reflect"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/musterhq/muster/domain"
+	"github.com/musterhq/muster/projections"
+	"github.com/musterhq/muster/projections/accounts"
+	"github.com/musterhq/muster/projections/projectiontest"
+)
+
+func newView(h *projectiontest.History) *accounts.View { return accounts.New(h.Roster, h.Judge) }
+
+func TestRules(t *testing.T) {
+	projectiontest.Subject{
+		New: func(h *projectiontest.History, roster *projections.Roster) projections.View {
+			return accounts.New(roster, h.Judge)
+		},
+		Answers: func(_ *projectiontest.History, v projections.View) any {
+			a := v.(*accounts.View)
+			return []any{all(a, accounts.Filter{}, 7), a.Facets(), a.Len()}
+		},
+	}.Check(t)
+}
+
+// all reads all pages.
+func all(v *accounts.View, f accounts.Filter, limit int) []accounts.Account {
+	var list []accounts.Account
+	for after := ""; ; {
+		page := v.List(f, after, limit)
+		list = append(list, page.Accounts...)
+		if page.Next == "" {
+			return list
+		}
+		after = page.Next
+	}
+}
+
+// sorted returns the accounts of a fold that a filter wants, the plain way.
+func sorted(h *projectiontest.History, folds map[domain.AccountID]*domain.Account, f accounts.Filter) []domain.AccountView {
+	var list []domain.AccountView
+	for _, a := range folds {
+		v := h.Judge.Describe(a)
+		keep := !a.Forgotten && strings.HasPrefix(string(v.ID), f.Prefix) &&
+			(f.Machine == "" || v.Machine == f.Machine) && (f.State == "" || v.State == f.State) &&
+			(f.Class == "" || v.Class == f.Class) && (f.Desired == "" || v.Desired == f.Desired)
+		for k, want := range f.Labels {
+			got, ok := v.Labels[k]
+			keep = keep && ok && got == want
+		}
+		if f.Condition != "" {
+			keep = keep && slices.ContainsFunc(v.Conditions, func(c domain.ConditionView) bool { return c.Name == f.Condition })
+		}
+		if keep {
+			list = append(list, v)
+		}
+	}
+	slices.SortFunc(list, func(a, b domain.AccountView) int { return strings.Compare(string(a.ID), string(b.ID)) })
+	return list
+}
+
+func views(list []accounts.Account) []domain.AccountView {
+	var out []domain.AccountView
+	for _, a := range list {
+		out = append(out, a.AccountView)
+	}
+	return out
+}
+
+// TestEveryAccountIsTheFold: what the view has dropped makes no difference to
+// what it shows, after every event.
+func TestEveryAccountIsTheFold(t *testing.T) {
+	for seed := range uint64(6) {
+		h := projectiontest.Generate(seed, projectiontest.Config{})
+		v := newView(h)
+		folds := map[domain.AccountID]*domain.Account{}
+		for i, item := range h.Items {
+			v.Apply(item.At, item.Event)
+			id := item.Event.Account
+			folds[id] = domain.Evolve(folds[id], item.Event)
+			got, ok := v.Get(id)
+			if ok == folds[id].Forgotten {
+				t.Fatalf("seed %d, event %d: shown %v, forgotten %v", seed, i, ok, folds[id].Forgotten)
+			}
+			if want := h.Judge.Describe(folds[id]); ok && !reflect.DeepEqual(got.AccountView, want) {
+				t.Fatalf("seed %d, event %d (%s): got\n%+v\nwant\n%+v", seed, i, item.Event.Trigger, got.AccountView, want)
+			}
+		}
+		if _, ok := v.Get("nobody"); ok {
+			t.Error("an account that does not exist is shown")
+		}
+	}
+}
+
+// TestFieldsOfTheFold: every field of the fold is either kept or known to make
+// no difference. A new field must be entered here, and kept if it is shown.
+func TestFieldsOfTheFold(t *testing.T) {
+	kept := []string{"ID", "Machine", "Mode", "Desired", "State", "Since", "Version", "Labels", "Conditions", "Source", "Talk", "Forgotten", "AsksLogin"}
+	dropped := []string{
+		"Epoch", "Seq", "Closed", "Sources", "Recent", // only the judge asks for them
+		"UpSince", "Trouble", "Extra", "Ran", // deadlines and tickets
+	}
+	for _, f := range reflect.VisibleFields(reflect.TypeFor[domain.Account]()) {
+		if !slices.Contains(kept, f.Name) && !slices.Contains(dropped, f.Name) {
+			t.Errorf("domain.Account has a field %s that the view neither keeps nor drops knowingly", f.Name)
+		}
+	}
+}
+
+func TestList(t *testing.T) {
+	filters := []accounts.Filter{
+		{},
+		{Prefix: "+15550000"},
+		{Prefix: "+155500000"},
+		{Prefix: "+1555000001"},
+		{Prefix: "nothing"},
+		{Machine: "whatsapp@2"},
+		{State: "RUNNING"},
+		{State: "NOWHERE"},
+		{Class: "human"},
+		{Class: "ready", Machine: "lamp@1"},
+		{Desired: "stop"},
+		{Labels: map[string]string{"pool": "eu"}},
+		{Labels: map[string]string{"pool": "eu", "tier": "gold"}},
+		{Labels: map[string]string{"pool": "mars"}},
+		{Labels: map[string]string{"pool": "us"}, Class: "down", Prefix: "+1"},
+		{Condition: "unexpected_stop"},
+		{Condition: "stuck", Machine: "whatsapp@1"},
+		{Condition: "no such condition"},
+	}
+	for seed := range uint64(3) {
+		for _, size := range []projectiontest.Config{{}, {Accounts: 3000, Events: 6000, Partitions: 2}} {
+			h := projectiontest.Generate(seed, size)
+			v := newView(h)
+			for _, item := range h.Items {
+				v.Apply(item.At, item.Event)
+			}
+			for _, f := range filters {
+				want := sorted(h, h.Folds, f)
+				for _, limit := range []int{1, 7, 1000} {
+					if limit == 1 && len(want) > 200 {
+						continue
+					}
+					if got := views(all(v, f, limit)); !reflect.DeepEqual(got, want) {
+						t.Fatalf("seed %d, %+v, pages of %d: %d accounts, want %d", seed, f, limit, len(got), len(want))
+					}
+				}
+			}
+		}
+	}
+}
+
+func TestPagesOfAFilter(t *testing.T) {
+	h := projectiontest.Generate(1, projectiontest.Config{})
+	v := newView(h)
+	for _, item := range h.Items {
+		v.Apply(item.At, item.Event)
+	}
+	ids := sorted(h, h.Folds, accounts.Filter{})
+	page := v.List(accounts.Filter{}, "", 5)
+	if len(page.Accounts) != 5 || page.Next != string(ids[4].ID) {
+		t.Errorf("the first page has %d accounts, the next begins behind %q", len(page.Accounts), page.Next)
+	}
+	last := string(ids[len(ids)-1].ID)
+	if page := v.List(accounts.Filter{}, last, 5); len(page.Accounts) != 0 || page.Next != "" {
+		t.Errorf("behind the last account: %d accounts, next %q", len(page.Accounts), page.Next)
+	}
+	if page := v.List(accounts.Filter{}, "", 0); len(page.Accounts) != 1 {
+		t.Errorf("limit 0 gives %d accounts, want 1", len(page.Accounts))
+	}
+	if page := v.List(accounts.Filter{}, "", 1<<40); page.Next != "" || len(page.Accounts) != len(ids) {
+		t.Errorf("a limit without bound gives %d accounts, next %q", len(page.Accounts), page.Next)
+	}
+}
+
+func TestFacets(t *testing.T) {
+	for seed := range uint64(4) {
+		h := projectiontest.Generate(seed, projectiontest.Config{})
+		v := newView(h)
+		for _, item := range h.Items {
+			v.Apply(item.At, item.Event)
+		}
+		want := accounts.Facets{
+			Machines: map[string]int{}, States: map[string]int{}, Classes: map[string]int{},
+			Labels: map[string]map[string]int{}, Conditions: map[string]int{},
+		}
+		for _, a := range sorted(h, h.Folds, accounts.Filter{}) {
+			want.Accounts++
+			want.Machines[a.Machine]++
+			want.States[a.State]++
+			want.Classes[a.Class]++
+			for k, value := range a.Labels {
+				if want.Labels[k] == nil {
+					want.Labels[k] = map[string]int{}
+				}
+				want.Labels[k][value]++
+			}
+			names := map[string]bool{}
+			for _, c := range a.Conditions {
+				names[c.Name] = true
+			}
+			for name := range names {
+				want.Conditions[name]++
+			}
+		}
+		if got := v.Facets(); !reflect.DeepEqual(got, want) {
+			t.Errorf("seed %d: got %+v, want %+v", seed, got, want)
+		}
+		if len(want.Conditions) < 3 {
+			t.Errorf("seed %d: too few conditions to prove anything: %v", seed, want.Conditions)
+		}
+	}
+}
+
+func TestDamagedAccounts(t *testing.T) {
+	h := projectiontest.Generate(2, projectiontest.Config{})
+	v := newView(h)
+	half := len(h.Items) / 2
+	damaged := h.Items[half]
+	for i, item := range h.Items {
+		if i == half {
+			v.Damaged(item.At)
+		}
+		v.Apply(item.At, item.Event)
+	}
+	for _, a := range all(v, accounts.Filter{}, 100) {
+		is := a.ID == damaged.Event.Account
+		if a.Damaged != is || slices.Contains(a.Attention, "damaged") != is {
+			t.Errorf("%s: damaged %v, attention %v, want %v", a.ID, a.Damaged, a.Attention, is)
+		}
+	}
+	if n := v.Facets().Damaged; n != 1 {
+		t.Errorf("%d damaged accounts, want 1", n)
+	}
+}
+
+// TestTheViewKeepsNothingOfAnEvent: the texts of an event may be part of a
+// buffer that is used again.
+func TestTheViewKeepsNothingOfAnEvent(t *testing.T) {
+	h := projectiontest.Generate(3, projectiontest.Config{})
+	v, want := newView(h), newView(h)
+	for _, item := range h.Items {
+		want.Apply(item.At, item.Event)
+		e, buffers := borrowed(item.Event)
+		v.Apply(item.At, e)
+		for _, b := range buffers {
+			for i := range b {
+				b[i] = '#'
+			}
+		}
+	}
+	got, wanted := fmt.Sprint(all(v, accounts.Filter{}, 100), v.Facets()), fmt.Sprint(all(want, accounts.Filter{}, 100), want.Facets())
+	if got != wanted {
+		t.Errorf("the view has kept a text of an event:\n%s\nwant\n%s", got, wanted)
+	}
+}
