@@ -12,6 +12,7 @@ import (
 	"github.com/nats-io/nats.go"
 
 	"github.com/musterhq/muster/domain"
+	"github.com/musterhq/muster/eventlog/codec"
 )
 
 // ClientConfig is how a Client behaves; the zero value is good.
@@ -100,7 +101,7 @@ func (c *Client) command(t *domain.Trigger) (*nats.Msg, error) {
 		m.Data = t.AppendJSON(make([]byte, 0, 256))
 	} else {
 		var err error
-		if m.Data, err = AppendTriggerMsgpack(make([]byte, 0, 256), t); err != nil {
+		if m.Data, err = codec.AppendTrigger(make([]byte, 0, 256), t); err != nil {
 			return nil, err
 		}
 	}

@@ -329,3 +329,12 @@ func TestSendManyCancelled(t *testing.T) {
 		t.Errorf("%d results, %v", results, err)
 	}
 }
+
+func TestSendRefusesForeignData(t *testing.T) {
+	_, nc := answerer(t, func(*nats.Msg) { t.Error("it was sent") })
+	bad := trigger("a", "i")
+	bad.Data = domain.Data{"x": struct{}{}}
+	if _, err := NewClient(nc, ClientConfig{}).Send(t.Context(), bad); err == nil {
+		t.Error("no error")
+	}
+}
