@@ -57,6 +57,13 @@
 // anything behind the map (ErrMalformed); and a record of a newer version
 // (ErrRecordVersion), because its meaning is not known.
 //
+// # Triggers and accounts
+//
+// TriggerFromMsgpack reads what publishers send in msgpack, by the rules that
+// the domain has for JSON. AppendAccount and DecodeAccount are what a snapshot
+// keeps of an account; their form is the domain's and may change with
+// domain.FoldVersion, since a snapshot can be thrown away.
+//
 // # When it fails
 //
 // Nothing here repairs. A record that cannot be read, a gap in n or a wrong ph

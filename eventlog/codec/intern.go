@@ -19,7 +19,7 @@ type interner struct {
 }
 
 // newInterner returns an empty interner.
-func newInterner() *interner { return &interner{all: make(map[string]string)} }
+func newInterner() *interner { return &interner{all: map[string]string{}} }
 
 // intern returns b's text. It does not keep b.
 func (in *interner) intern(b []byte) string {

@@ -50,11 +50,16 @@ func (r *Reader) Read(b []byte, e *domain.Event) error {
 // kept when it is the same: a caller that knows the account puts its own string
 // there first and saves the copy.
 func (r *Reader) Fold(b []byte, e *domain.Event) error {
+	r.fold()
+	return r.read(b, e)
+}
+
+// fold makes the strings to come ones that may be kept.
+func (r *Reader) fold() {
 	r.own = true
 	if r.names == nil {
 		r.names = newInterner()
 	}
-	return r.read(b, e)
 }
 
 func (r *Reader) read(b []byte, e *domain.Event) error {
