@@ -124,8 +124,8 @@ func blocks(a *Account, what, scope string) bool {
 	return false
 }
 
-// Attention lists what a human must look at, in the order in which the kinds
-// are documented: what the state asks for, then the conditions.
+// Attention lists what a human must look at: first what the state asks for, then
+// the conditions by name, then conversations in which nobody answers.
 func (j *Judge) Attention(a *Account) []string {
 	out := []string{}
 	add := func(kind string) {

@@ -142,3 +142,6 @@ func (r *Runner) Result() *Result {
 	out.Digest = domain.Digest(out.Fold)
 	return out
 }
+
+// Events lists what was appended so far, in order. The slice must not be changed.
+func (r *Runner) Events() []*domain.Event { return r.events }
