@@ -75,7 +75,8 @@ func (p *parser) object(depth int) map[string]any {
 
 // within puts the name of the map's field before that of the field in it.
 func within(field string, err error) error {
-	if e, ok := err.(*domain.InvalidError); ok {
+	var e *domain.InvalidError
+	if errors.As(err, &e) {
 		if e.Field != "" {
 			field += "." + e.Field
 		}
