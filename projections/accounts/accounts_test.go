@@ -258,3 +258,46 @@ func TestTheViewKeepsNothingOfAnEvent(t *testing.T) {
 		t.Errorf("the view has kept a text of an event:\n%s\nwant\n%s", got, wanted)
 	}
 }
+
+// TestShortPages: when many accounts have to be looked at for few, pages come
+// short, and following them finds all.
+func TestShortPages(t *testing.T) {
+	const n = 50_000
+	h := &projectiontest.History{Partitions: 1, Roster: projections.NewRoster(1), Judge: domain.NewJudge(projectiontest.Registry())}
+	v := newView(h)
+	var want []domain.AccountID
+	for i := range n {
+		id := domain.AccountID(fmt.Sprintf("acct-%06d", i))
+		e := &domain.Event{
+			Version: 1, Account: id, Kind: domain.KindSession, Machine: "whatsapp@2", Initial: "IDLE", Trigger: "start",
+			Outcome: domain.Applied, From: "IDLE", To: "CONNECTING", Effects: domain.EffectWantRun,
+		}
+		if i%(n-1) == 0 || i == n/2 {
+			e.Effects = domain.EffectWantStop
+			want = append(want, id)
+		}
+		v.Apply(projections.Place{Seq: uint64(i + 1), Account: h.Roster.Ids(0).Add(string(id))}, e)
+	}
+	var got []domain.AccountID
+	short := 0
+	for after := ""; ; {
+		page := v.List(accounts.Filter{Desired: "stop"}, after, 100)
+		for _, a := range page.Accounts {
+			got = append(got, a.ID)
+		}
+		if page.Next == "" {
+			break
+		}
+		if page.Next <= after {
+			t.Fatalf("the page behind %q is followed by the one behind %q", after, page.Next)
+		}
+		after = page.Next
+		short++
+	}
+	if !slices.Equal(got, want) {
+		t.Errorf("found %v, want %v", got, want)
+	}
+	if short != 1 {
+		t.Errorf("%d short pages; %d accounts are looked at for one, then up to %d are sorted", short, accounts.ScanLimit, accounts.GatherLimit)
+	}
+}
