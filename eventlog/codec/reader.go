@@ -121,7 +121,11 @@ func (r *Reader) entries(e *domain.Event, n int, known domain.AccountID) (seen u
 		case x&0xe0 == 0xa0 && spec.shape >= shapeText && int(x&31) < len(b)-i:
 			s := b[i+1 : i+1+int(x&31)]
 			i += 1 + len(s)
-			r.keep(e, spec, s, known)
+			if r.own {
+				r.keep(e, spec, s, known)
+			} else {
+				*textOf(e, spec.offset) = alias(s)
+			}
 		case x == 0xcf && spec.shape == shapeInt && i+9 <= len(b) && b[i+1] < 0x80:
 			*intOf(e, spec.offset) = int64(binary.BigEndian.Uint64(b[i+1:]))
 			i += 9
@@ -145,7 +149,7 @@ func (r *Reader) keep(e *domain.Event, spec *fieldSpec, s []byte, known domain.A
 	case spec.shape == shapeAccount && string(known) == string(s):
 		*p = string(known)
 	case !r.own:
-		*p = unsafe.String(unsafe.SliceData(s), len(s))
+		*p = alias(s)
 	case spec.shape == shapeName:
 		*p = r.names.intern(s)
 	default:
@@ -194,12 +198,15 @@ func (r *Reader) field(e *domain.Event, f field, known domain.AccountID) {
 	}
 }
 
+// alias is the text that b holds, for as long as it does.
+func alias(b []byte) string { return unsafe.String(unsafe.SliceData(b), len(b)) }
+
 // text is a string of the record that is unlikely to come again.
 func (r *Reader) text(b []byte) string {
 	if r.own {
 		return string(b)
 	}
-	return unsafe.String(unsafe.SliceData(b), len(b))
+	return alias(b)
 }
 
 // name is a string of the record that repeats.
@@ -207,7 +214,7 @@ func (r *Reader) name(b []byte) string {
 	if r.own {
 		return r.names.intern(b)
 	}
-	return unsafe.String(unsafe.SliceData(b), len(b))
+	return alias(b)
 }
 
 func (r *Reader) labels() map[string]string {
