@@ -61,8 +61,9 @@ func (w *connWatch) breaks() (<-chan struct{}, error) {
 	return broken, nil
 }
 
-// close wakes everybody who waits and ends the goroutine.
-func (w *connWatch) close() {
+// close wakes everybody who waits and ends the goroutine. It reports whether
+// it was the first to do so.
+func (w *connWatch) close() bool {
 	w.mu.Lock()
 	first := !w.closed
 	w.closed = true
@@ -74,4 +75,5 @@ func (w *connWatch) close() {
 		w.nc.RemoveStatusListener(w.status)
 	}
 	<-w.done
+	return first
 }

@@ -196,9 +196,12 @@ func (l *Log) writer(partition int) (*writer, error) {
 	return l.writers[partition], nil
 }
 
-// Close ends the log's subscriptions. Appends in flight end as unknown.
+// Close ends the log's subscriptions. Appends in flight end as unknown. A
+// second Close does nothing.
 func (l *Log) Close() error {
-	l.watch.close()
+	if !l.watch.close() {
+		return nil
+	}
 	var errs []error
 	for _, w := range l.writers {
 		errs = append(errs, w.close())
