@@ -24,12 +24,14 @@ type streams struct {
 // commands are the commands of muster, in the order of the help.
 var commands = []func(*cli) *cobra.Command{
 	newSend,
+	newServe,
 	newAccounts,
 	newStats,
 	newDigest,
 	newTry,
 	newMachines,
 	newCheck,
+	newBench,
 	newConfig,
 	newVersion,
 }
@@ -69,6 +71,7 @@ func newRoot(s streams) *cobra.Command {
 		root.AddCommand(add(c))
 	}
 	root.AddCommand(newExitCodesHelp())
+	complete(root)
 	return group(root)
 }
 

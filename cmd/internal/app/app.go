@@ -1,0 +1,252 @@
+package app
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"sync"
+	"time"
+
+	"github.com/nats-io/nats.go"
+
+	"github.com/musterhq/muster/bus"
+	"github.com/musterhq/muster/bus/command"
+	"github.com/musterhq/muster/bus/dispatch"
+	"github.com/musterhq/muster/bus/query"
+	"github.com/musterhq/muster/cmd/internal/config"
+	"github.com/musterhq/muster/domain"
+	"github.com/musterhq/muster/domain/machine"
+	"github.com/musterhq/muster/eventlog"
+	"github.com/musterhq/muster/eventlog/natslog"
+)
+
+// Options are what an App is made of. Config and Machines are required.
+type Options struct {
+	Config   config.Config
+	Machines *machine.Registry
+	Origins  map[string]string // where each machine came from, by its name; for people
+	Version  string            // of the program
+	Logger   *slog.Logger      // default: discarded
+	// Transitions gets the line of every transition; nil: none is written.
+	Transitions io.Writer
+}
+
+// App is the running program. Make one with New; Run does everything.
+type App struct {
+	opts  Options
+	cfg   *config.Config
+	log   *slog.Logger
+	judge *domain.Judge
+
+	stage stage
+	ready chan struct{}
+
+	server *bus.Server
+	nc     *nats.Conn // of the log
+	events *natslog.Log
+	blobs  eventlog.Blobs
+	hurt   damage
+	set    *command.Set
+	views  *views
+	svc    *bus.Service
+
+	ends   []end
+	failed chan error
+	wg     sync.WaitGroup
+}
+
+// end undoes one step of the start.
+type end struct {
+	name   string
+	within time.Duration
+	do     func(context.Context) error
+}
+
+// New returns an App that has done nothing yet.
+func New(opts Options) *App {
+	if opts.Logger == nil {
+		opts.Logger = slog.New(slog.DiscardHandler)
+	}
+	a := &App{
+		opts: opts, cfg: &opts.Config, log: opts.Logger,
+		judge: domain.NewJudge(opts.Machines),
+		ready: make(chan struct{}), failed: make(chan error, 4),
+	}
+	a.stage.set("starting")
+	return a
+}
+
+// Ready is closed once the history is replayed and triggers are taken.
+func (a *App) Ready() <-chan struct{} { return a.ready }
+
+// NATSURL is where clients connect; "" before the server is up and when an
+// external server is used.
+func (a *App) NATSURL() string {
+	if a.server == nil {
+		return a.cfg.NATSURL
+	}
+	return a.server.URL()
+}
+
+// Connect opens a connection for a client in this process.
+func (a *App) Connect(name string) (*nats.Conn, error) {
+	if a.server != nil {
+		return a.server.Connect(name)
+	}
+	return bus.Connect(context.Background(), a.connectConfig(name))
+}
+
+// Run starts everything, serves until ctx ends or a part fails, and ends
+// everything. It returns nil when ctx ended and everything ended well.
+func (a *App) Run(ctx context.Context) error {
+	err := a.start(ctx)
+	if err == nil {
+		err = a.serve(ctx)
+	}
+	a.stage.set("shutting down")
+	return errors.Join(err, a.stop())
+}
+
+// start is the wiring, one step after the other: it reads better flat.
+func (a *App) start(ctx context.Context) error {
+	begin := time.Now()
+	steps := []struct {
+		stage string
+		do    func(context.Context) error
+	}{
+		{"listening for HTTP", a.startHTTP},
+		{"starting the NATS server", a.startServer},
+		{"opening the log", a.openLog},
+		{"preparing the views", a.openViews},
+		{"replaying the history", a.openWriters},
+		{"waiting for the views", a.startViews},
+		{"opening the bus", a.startBus},
+	}
+	for _, s := range steps {
+		a.stage.set(s.stage)
+		if err := s.do(ctx); err != nil {
+			return err
+		}
+	}
+	a.stage.set("")
+	close(a.ready)
+	a.log.Info("ready", "took", time.Since(begin).Round(time.Millisecond), "nats", a.NATSURL(),
+		"http", a.cfg.HTTP, "accounts", a.views.accounts.Len())
+	return nil
+}
+
+func (a *App) serve(ctx context.Context) error {
+	select {
+	case <-ctx.Done():
+		return nil
+	case <-a.set.Failed():
+		return fmt.Errorf("the log can promise nothing any more; start again: %w", a.set.Err())
+	case err := <-a.failed:
+		return err
+	}
+}
+
+// onEnd remembers how a step is undone; the last one is undone first.
+func (a *App) onEnd(name string, within time.Duration, do func(context.Context) error) {
+	a.ends = append(a.ends, end{name, within, do})
+}
+
+// stop undoes the start, each step within its own bound.
+func (a *App) stop() error {
+	var errs []error
+	for i := len(a.ends) - 1; i >= 0; i-- {
+		e := a.ends[i]
+		begin := time.Now()
+		ctx, cancel := context.WithTimeoutCause(context.Background(), e.within, fmt.Errorf("%s: not done within %v", e.name, e.within))
+		err := e.do(ctx)
+		cancel()
+		a.log.Info("ended", "part", e.name, "took", time.Since(begin).Round(time.Millisecond))
+		if err != nil {
+			errs = append(errs, fmt.Errorf("end %s: %w", e.name, err))
+		}
+	}
+	a.wg.Wait()
+	return errors.Join(errs...)
+}
+
+// openWriters takes all partitions over, as many at a time as there is use for.
+func (a *App) openWriters(ctx context.Context) error {
+	set, err := command.NewSet(command.Config{
+		Log: a.events, Judge: a.judge, Blobs: a.blobs,
+		SnapshotEvery: a.cfg.SnapshotEvery, SnapshotAfter: a.cfg.SnapshotPeriod,
+		Logger:   a.log.With("component", "writer"),
+		OnCommit: a.views.offer,
+		OnEvents: lineWriter(a.opts.Transitions),
+	})
+	if err != nil {
+		return fmt.Errorf("open the writers: %w", err)
+	}
+	a.set = set
+	a.onEnd("writers", 30*time.Second, set.Close)
+	errs := make([]error, a.events.Partitions())
+	var wg sync.WaitGroup
+	for p := range a.events.Partitions() {
+		wg.Go(func() {
+			rep, err := set.Open(ctx, p, a.hurt.accounts(p, a.events.Partitions()))
+			errs[p] = err
+			if err == nil {
+				a.report(rep)
+			}
+		})
+	}
+	wg.Wait()
+	return errors.Join(errs...)
+}
+
+// report tells the operator what taking a partition over has found.
+func (a *App) report(r command.LoadReport) {
+	log := a.log.With("partition", r.Partition)
+	log.Info("replayed", "events", r.Replayed, "accounts", r.Accounts, "snapshot", r.FromSnapshot,
+		"last", r.Last, "took", r.Took.Round(time.Millisecond))
+	if r.Discarded != "" {
+		log.Warn("a snapshot was not used", "reason", r.Discarded)
+	}
+	if r.Missing > 0 {
+		log.Error("the stream has lost records", "missing", r.Missing)
+	}
+	if r.LostTail > 0 {
+		log.Error("the stream ends before its snapshot: acknowledged events are lost", "missing", r.LostTail)
+	}
+	for id, why := range r.Damaged {
+		log.Error("account is damaged: it can be read, its writes are refused", "account", id, "reason", why)
+	}
+}
+
+// startBus opens the command endpoint and the queries.
+func (a *App) startBus(context.Context) error {
+	nc, err := a.Connect("muster service")
+	if err != nil {
+		return fmt.Errorf("open the bus: %w", err)
+	}
+	a.svc, err = bus.NewService(nc, bus.ServiceConfig{Version: a.opts.Version, Logger: a.log.With("component", "bus")})
+	if err != nil {
+		nc.Close()
+		return fmt.Errorf("open the bus: %w", err)
+	}
+	a.onEnd("bus", 10*time.Second, a.svc.Stop)
+	commands, err := dispatch.Register(a.svc, dispatch.Config{
+		Judge: a.set, Partitions: a.events.Partitions(), Logger: a.log.With("component", "commands"),
+	})
+	if err != nil {
+		return fmt.Errorf("open the bus: %w", err)
+	}
+	for p := range a.events.Partitions() {
+		if err := commands.Serve(p); err != nil {
+			return fmt.Errorf("open the bus: %w", err)
+		}
+	}
+	if err := query.Register(a.svc, query.Config{Logger: a.log.With("component", "queries")}, a.queries()); err != nil {
+		return fmt.Errorf("open the bus: %w", err)
+	}
+	if err := nc.Flush(); err != nil { // ready means that a request would be heard
+		return fmt.Errorf("open the bus: %w", err)
+	}
+	return nil
+}

@@ -1,0 +1,121 @@
+package app
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"time"
+
+	"github.com/musterhq/muster/eventlog"
+	"github.com/musterhq/muster/eventlog/natslog/blockscan"
+)
+
+// The files of the data directory that are about damage.
+const (
+	damageFile = "damaged.json" // accounts whose history is known not to be whole
+	quarantine = "quarantine"   // copies of damaged blocks, as they were before the server cut them
+)
+
+// damage is the accounts that are known to have lost records, with the reason.
+// It is kept in a file, because the server cuts a damaged block when it starts:
+// the next scan would find nothing wrong any more.
+type damage map[string]string
+
+// accounts are those of one of n partitions.
+func (d damage) accounts(partition, n int) map[string]string {
+	out := map[string]string{}
+	for id, why := range d {
+		if eventlog.Partition(id, n) == partition {
+			out[id] = why
+		}
+	}
+	return out
+}
+
+// scan reads the stored blocks before the server does, tells what is damaged,
+// and returns the accounts that are, those of earlier scans included.
+func scan(_ context.Context, dir string, log *slog.Logger) (damage, error) {
+	known, err := readDamage(filepath.Join(dir, damageFile))
+	if err != nil {
+		return nil, err
+	}
+	begin := time.Now()
+	rep, err := blockscan.Scan(blockscan.Config{
+		StoreDir: filepath.Join(dir, "nats"), MarkFile: filepath.Join(dir, markFile), Quarantine: filepath.Join(dir, quarantine),
+	})
+	if err != nil {
+		return nil, err
+	}
+	if rep.Records > 0 {
+		log.Info("stored blocks checked", "records", rep.Records, "MiB", rep.Bytes>>20, "took", time.Since(begin).Round(time.Millisecond))
+	}
+	for _, path := range rep.Unchecked {
+		log.Warn("a stored block could not be checked", "block", path)
+	}
+	fresh := 0
+	for _, d := range rep.Damage {
+		if d.Reason == blockscan.Torn { // what a cut leaves of a record that nobody was told of
+			log.Warn("the last record of a block was not written to its end and is dropped", "place", d.String())
+			continue
+		}
+		log.Error("stored events are damaged", "account", d.Account, "place", d.String())
+		if d.Account != "" && known[d.Account] == "" {
+			known[d.Account] = fmt.Sprintf("sequence %d of partition %d: %s", d.Seq, d.Partition, d.Reason)
+			fresh++
+		}
+	}
+	for _, path := range rep.Copies {
+		log.Error("the damaged block was copied before it is cut; a repair can use it", "copy", path)
+	}
+	if fresh > 0 {
+		if err := writeDamage(filepath.Join(dir, damageFile), known); err != nil {
+			return nil, err
+		}
+	}
+	return known, nil
+}
+
+func readDamage(path string) (damage, error) {
+	known := damage{}
+	text, err := os.ReadFile(path)
+	if errors.Is(err, fs.ErrNotExist) {
+		return known, nil
+	}
+	if err != nil {
+		return nil, fmt.Errorf("read the list of damaged accounts: %w", err)
+	}
+	if err := json.Unmarshal(text, &known); err != nil {
+		return nil, fmt.Errorf("read the list of damaged accounts %s: %w", path, err)
+	}
+	return known, nil
+}
+
+// writeDamage replaces the list; it is on disk when it returns.
+func writeDamage(path string, known damage) error {
+	text, err := json.MarshalIndent(known, "", "  ")
+	if err != nil {
+		return fmt.Errorf("write the list of damaged accounts: %w", err)
+	}
+	f, err := os.CreateTemp(filepath.Dir(path), damageFile+".*")
+	if err != nil {
+		return fmt.Errorf("write the list of damaged accounts: %w", err)
+	}
+	_, err = f.Write(append(text, '\n'))
+	err = errors.Join(err, f.Sync(), f.Close())
+	if err == nil {
+		err = os.Rename(f.Name(), path)
+	}
+	if err != nil {
+		return errors.Join(fmt.Errorf("write the list of damaged accounts: %w", err), os.Remove(f.Name()))
+	}
+	d, err := os.Open(filepath.Dir(path))
+	if err != nil {
+		return fmt.Errorf("write the list of damaged accounts: %w", err)
+	}
+	return errors.Join(d.Sync(), d.Close())
+}

@@ -1,0 +1,92 @@
+package app
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/musterhq/muster/eventlog"
+	"github.com/musterhq/muster/projections"
+	"github.com/musterhq/muster/projections/accounts"
+	"github.com/musterhq/muster/projections/distribution"
+	"github.com/musterhq/muster/projections/readytime"
+	"github.com/musterhq/muster/projections/transitions"
+)
+
+// views are the read models and what keeps them up to date.
+type views struct {
+	accounts     *accounts.View
+	distribution *distribution.View
+	transitions  *transitions.View
+	readytime    *readytime.View
+	tee          *projections.Tee
+	runner       *projections.Runner
+}
+
+// offer hands committed records to the views without a way through the server.
+func (v *views) offer(partition int, records []eventlog.Record) { v.tee.Offer(partition, records) }
+
+func (a *App) openViews(context.Context) error {
+	n, machines := a.events.Partitions(), a.opts.Machines
+	roster := projections.NewRoster(n)
+	v := &views{
+		accounts:     accounts.New(roster, a.judge),
+		distribution: distribution.New(n, machines),
+		transitions:  transitions.New(n),
+		readytime:    readytime.New(n, machines),
+		tee:          projections.NewTee(a.events, n, 0),
+	}
+	log := a.log.With("component", "views")
+	runner, err := projections.New(projections.Config{
+		History: a.events, Source: v.tee, Roster: roster,
+		Views: []projections.View{v.accounts, v.distribution, v.transitions, v.readytime},
+		Blobs: a.blobs,
+		OnAlarm: func(alarm projections.Alarm) {
+			log.Error("the history is not whole", "alarm", alarm.String())
+		},
+		OnNotice: func(err error) { log.Warn("views", "notice", err) },
+	})
+	if err != nil {
+		return fmt.Errorf("open the views: %w", err)
+	}
+	v.runner, a.views = runner, v
+	return nil
+}
+
+// startViews follows the history and waits until the views have caught up.
+func (a *App) startViews(ctx context.Context) error {
+	work, cancel := context.WithCancel(context.Background())
+	ended := make(chan error, 1)
+	a.wg.Go(func() { ended <- a.views.runner.Run(work) })
+	a.onEnd("views", 30*time.Second, func(ctx context.Context) error {
+		cancel()
+		select {
+		case <-a.views.runner.Ended():
+			return nil
+		case <-ctx.Done():
+			return context.Cause(ctx)
+		}
+	})
+	select {
+	case <-a.views.runner.CaughtUp():
+	case err := <-ended:
+		return fmt.Errorf("follow the history: %w", err)
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	}
+	a.wg.Go(func() {
+		if err := <-ended; err != nil {
+			a.failed <- fmt.Errorf("follow the history: %w", err)
+		}
+	})
+	return nil
+}
+
+// readiness is the body of a good /readyz.
+func (a *App) readiness() any {
+	s := a.views.runner.Status()
+	return map[string]any{
+		"status": "ready", "accounts": a.views.accounts.Len(), "as_of": a.views.runner.AsOf(),
+		"sync": a.cfg.Sync, "alarms": len(s.FirstAlarms), "discarded_snapshots": s.Discarded,
+	}
+}

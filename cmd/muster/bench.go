@@ -1,0 +1,58 @@
+package main
+
+import (
+	"fmt"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/musterhq/muster/cmd/internal/bench"
+)
+
+func newBench(c *cli) *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "bench",
+		Short: "Measure this program on this machine",
+		Long: `Measure this program on this machine, with real servers on a scratch directory and clients
+over loopback. Figures come on stderr as they are measured; the report is data. Compare
+figures of one run with each other, never with those of another machine.`,
+	}
+	cmd.AddCommand(newBenchAppend(c))
+	return group(cmd)
+}
+
+func newBenchAppend(c *cli) *cobra.Command {
+	var cfg bench.AppendConfig
+	cmd := &cobra.Command{
+		Use:   "append",
+		Short: "Measure durable appends: request, judge, append, sync, answer",
+		Args:  takes(),
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			cfg.Say = func(row string) { fmt.Fprintln(c.err, row) }
+			rep, err := bench.Append(cmd.Context(), cfg)
+			if err != nil {
+				return fmt.Errorf("bench append: %w", err)
+			}
+			return c.showAppend(&rep)
+		},
+	}
+	f := cmd.Flags()
+	f.StringVar(&cfg.Dir, "dir", "", "where scratch directories are made (default: the system's); the disk there is what is measured")
+	f.StringSliceVar(&cfg.Syncs, "sync", []string{"group", "always", "interval"}, "sync modes")
+	f.IntSliceVar(&cfg.Partitions, "partitions", []int{1, 2, 4, 8}, "partition counts")
+	f.IntSliceVar(&cfg.Callers, "callers", []int{1, 16, 256, 1024}, "numbers of callers that wait for an answer each")
+	f.DurationVar(&cfg.During, "duration", 2*time.Second, "time of one measurement")
+	return cmd
+}
+
+func (c *cli) showAppend(rep *bench.AppendReport) error {
+	return c.show(rep, func(t *grid) {
+		t.head("SYNC", "PARTITIONS", "CALLERS", "RATE/S", "P50 MS", "P99 MS", "/ ECHO", "/ RAW")
+		for _, r := range rep.Runs {
+			t.row(r.Sync, r.Partitions, r.Callers, fmt.Sprintf("%.0f", r.Rate), fmt.Sprintf("%.2f", r.P50), fmt.Sprintf("%.2f", r.P99),
+				fmt.Sprintf("%.2f", r.Rate/rep.Echo.Rate), fmt.Sprintf("%.2f", r.Rate/rep.Raw.Rate))
+		}
+		t.row("echo", "", rep.Echo.Callers, fmt.Sprintf("%.0f", rep.Echo.Rate), "", "", "1.00", "")
+		t.row("raw", "", "", fmt.Sprintf("%.0f", rep.Raw.Rate), "", "", "", "1.00")
+	})
+}
