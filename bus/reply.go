@@ -1,13 +1,8 @@
 package bus
 
 import (
-	"bytes"
-	"encoding/json"
-	"fmt"
 	"strconv"
 	"unicode/utf8"
-
-	"github.com/vmihailenco/msgpack/v5"
 
 	"github.com/musterhq/muster/domain"
 )
@@ -145,68 +140,4 @@ func appendPackUint(b []byte, v uint64) []byte {
 	default:
 		return append(b, 0xcf, byte(v>>56), byte(v>>48), byte(v>>40), byte(v>>32), byte(v>>24), byte(v>>16), byte(v>>8), byte(v))
 	}
-}
-
-// wireReply is how a reply is read; it is written by the methods above.
-type wireReply struct {
-	Account string            `json:"account" msgpack:"account"`
-	Key     string            `json:"key" msgpack:"key"`
-	Trigger string            `json:"trigger" msgpack:"trigger"`
-	Outcome string            `json:"outcome" msgpack:"outcome"`
-	From    string            `json:"from" msgpack:"from"`
-	To      string            `json:"to" msgpack:"to"`
-	Version uint64            `json:"version" msgpack:"version"`
-	Reason  string            `json:"reason" msgpack:"reason"`
-	Earlier string            `json:"earlier" msgpack:"earlier"`
-	AsOf    map[string]uint64 `json:"as_of" msgpack:"as_of"`
-}
-
-// ParseReply reads a reply in msgpack or JSON. Unknown names are skipped, so
-// that an older client understands a newer server.
-func ParseReply(b []byte) (Reply, error) {
-	var w wireReply
-	if isMsgpackMap(b) {
-		if err := unpackReply(b, &w); err != nil {
-			return Reply{}, fmt.Errorf("read verdict: %w", err)
-		}
-	} else if err := json.Unmarshal(b, &w); err != nil {
-		return Reply{}, fmt.Errorf("read verdict: %w", err)
-	}
-	return w.reply()
-}
-
-// isMsgpackMap tells msgpack from JSON by the first byte: no JSON text begins with it.
-func isMsgpackMap(b []byte) bool {
-	return len(b) > 0 && (b[0]&0xf0 == 0x80 || b[0] == 0xde || b[0] == 0xdf)
-}
-
-func (w *wireReply) reply() (Reply, error) {
-	r := Reply{Partition: -1}
-	outcome, ok := domain.ParseOutcome(w.Outcome)
-	if !ok {
-		return r, fmt.Errorf("read verdict: unknown outcome %q", w.Outcome)
-	}
-	earlier, ok := domain.ParseOutcome(w.Earlier)
-	if !ok && w.Earlier != "" {
-		return r, fmt.Errorf("read verdict: unknown earlier outcome %q", w.Earlier)
-	}
-	r.Verdict = domain.Verdict{
-		Account: domain.AccountID(w.Account), Key: w.Key, Trigger: w.Trigger, Outcome: outcome,
-		From: w.From, To: w.To, Version: w.Version, Reason: w.Reason, Earlier: earlier,
-	}
-	for p, seq := range w.AsOf {
-		n, err := strconv.Atoi(p)
-		if err != nil || n < 0 {
-			return r, fmt.Errorf("read verdict: partition %q", p)
-		}
-		r.Partition, r.Seq = n, seq
-	}
-	return r, nil
-}
-
-func unpackReply(b []byte, w *wireReply) error {
-	d := msgpack.GetDecoder()
-	defer msgpack.PutDecoder(d)
-	d.Reset(bytes.NewReader(b))
-	return d.Decode(w)
 }

@@ -69,6 +69,9 @@ func TestReplyThereAndBack(t *testing.T) {
 				t.Errorf("got %+v, want %+v", got, r)
 			}
 		}
+		if got, ok := unpackFast(packed); !ok || got != r {
+			t.Errorf("the fast way gives %+v, %v", got, ok)
+		}
 		// What any other decoder makes of it.
 		var fields map[string]any
 		if err := msgpack.Unmarshal(packed, &fields); err != nil {
@@ -123,4 +126,31 @@ func TestSemver(t *testing.T) {
 			t.Errorf("%q gives %q, want %q", in, got, want)
 		}
 	}
+}
+
+// FuzzParseReply: the fast way gives what the general one gives, or nothing.
+func FuzzParseReply(f *testing.F) {
+	for _, r := range replies() {
+		if len(r.Reason) < 300 {
+			f.Add(r.AppendMsgpack(nil))
+			f.Add(r.AppendJSON(nil))
+		}
+	}
+	f.Add([]byte("\x81\xa5as_of\x82\xa11\x01\xa12\x02"))
+	f.Fuzz(func(t *testing.T, b []byte) {
+		fast, ok := unpackFast(b)
+		if _, err := ParseReply(b); err != nil && ok {
+			t.Fatal("only the fast way reads it")
+		}
+		if !ok {
+			return
+		}
+		var w wireReply
+		if err := unpackReply(b, &w); err != nil {
+			t.Fatalf("the general way: %v", err)
+		}
+		if slow, err := w.reply(); err != nil || slow != fast {
+			t.Fatalf("fast %+v, general %+v, %v", fast, slow, err)
+		}
+	})
 }

@@ -1,3 +1,5 @@
+//go:build unix
+
 package dispatch
 
 import (
@@ -5,8 +7,10 @@ import (
 	"sync"
 	"sync/atomic"
 	"testing"
+	"time"
 
 	"github.com/nats-io/nats.go"
+	"golang.org/x/sys/unix"
 
 	"github.com/musterhq/muster/bus"
 	"github.com/musterhq/muster/bus/command"
@@ -144,10 +148,22 @@ func commands(b *testing.B, prefix string) (subjects []string, bodies [][]byte) 
 	return subjects, bodies
 }
 
-// measure runs b.N requests from many callers and reports their rate.
+// cpu is the processor time that this process has used: on a busy machine it
+// says more than the clock.
+func cpu(b *testing.B) time.Duration {
+	var u unix.Rusage
+	if err := unix.Getrusage(unix.RUSAGE_SELF, &u); err != nil {
+		b.Fatal(err)
+	}
+	return time.Duration(u.Utime.Nano() + u.Stime.Nano())
+}
+
+// measure runs b.N requests from many callers and reports their rate, and the
+// processor time of client, server and endpoint together.
 func measure(b *testing.B, request func(caller int) error) {
 	var next atomic.Int64
 	var wg sync.WaitGroup
+	before := cpu(b)
 	b.ResetTimer()
 	for c := range callers {
 		wg.Go(func() {
@@ -162,4 +178,5 @@ func measure(b *testing.B, request func(caller int) error) {
 	wg.Wait()
 	b.StopTimer()
 	b.ReportMetric(float64(b.N)/b.Elapsed().Seconds(), "req/s")
+	b.ReportMetric(float64((cpu(b)-before).Microseconds())/float64(b.N), "cpu-µs/req")
 }
