@@ -118,8 +118,9 @@ func newMachinesShow(c *cli, dir *string) *cobra.Command {
 		Short: "Print a machine as a file that --machines reads",
 		Long: `Print a machine as YAML, in the form that --machines reads: copy it, change the name and
 the table, and check it with "muster machines check". With -o json it is printed as JSON.`,
-		Example: "  muster machines show whatsapp@2 > my-machine.yaml",
-		Args:    takes("NAME"),
+		Example:           "  muster machines show whatsapp@2 > my-machine.yaml",
+		Args:              takes("NAME"),
+		ValidArgsFunction: oneOf(machineNames),
 		RunE: func(_ *cobra.Command, args []string) error {
 			m, err := find(*dir, args[0])
 			if err != nil {
@@ -148,8 +149,9 @@ func newMachinesDiagram(c *cli, dir *string) *cobra.Command {
 		Short: "Draw a machine as text for Mermaid or Graphviz",
 		Long: `Draw a machine: the main path solid, exceptional edges dashed, states that wait for a
 human red. Mermaid is drawn by Markdown viewers, DOT by Graphviz.`,
-		Example: "  muster machines diagram whatsapp@1 --format dot | dot -Tsvg > whatsapp.svg",
-		Args:    takes("NAME"),
+		Example:           "  muster machines diagram whatsapp@1 --format dot | dot -Tsvg > whatsapp.svg",
+		Args:              takes("NAME"),
+		ValidArgsFunction: oneOf(machineNames),
 		RunE: func(_ *cobra.Command, args []string) error {
 			m, err := find(*dir, args[0])
 			if err != nil {

@@ -31,7 +31,8 @@ rejected or stale. Of a file the first of these that happened at all is given.`,
 		Example: `  muster send --account acct-1 --by user start
   muster send --account acct-1 --source waha-1 --epoch 3 --seq 17 qr_received
   muster send --file trace.jsonl`,
-		Args: func(cmd *cobra.Command, args []string) error { return f.checkArgs(cmd, args, file) },
+		Args:              func(cmd *cobra.Command, args []string) error { return f.checkArgs(cmd, args, file) },
+		ValidArgsFunction: oneOf(triggerNames),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if file != "" {
 				return c.sendFile(cmd.Context(), file, keepGoing)

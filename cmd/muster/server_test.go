@@ -19,6 +19,7 @@ import (
 	"github.com/musterhq/muster/cmd/internal/api"
 	"github.com/musterhq/muster/domain"
 	"github.com/musterhq/muster/eventlog/natstest"
+	"github.com/musterhq/muster/projections/stats"
 )
 
 // fakeServer answers commands and queries over a real nats-server, with canned
@@ -60,6 +61,9 @@ func fake(t *testing.T) *fakeServer {
 		{Name: api.DigestQuery, Handle: query.Of(f.digest)},
 	})
 	if err != nil {
+		t.Fatal(err)
+	}
+	if err := nc.Flush(); err != nil { // now a request would be heard
 		t.Fatal(err)
 	}
 	return f
@@ -179,18 +183,18 @@ func (f *fakeServer) list(_ context.Context, req api.ListRequest) (any, error) {
 
 func (f *fakeServer) stats(context.Context, api.StatsRequest) (any, error) {
 	n := func(v float64) *float64 { return &v }
-	return api.Stats{
+	return stats.Stats{
 		AsOf: api.AsOf{0: 123, 1: 7}, Accounts: 1000,
 		States: map[string]int{"RUNNING": 900, "STOPPED": 100}, Classes: map[string]int{"ready": 900, "stopped": 100},
 		ByMachine: map[string]map[string]int{"whatsapp@2": {"RUNNING": 900, "STOPPED": 100}},
-		Transitions: api.Transitions{Total: 5000, LastMinute: 12, Edges: []api.Edge{
+		Transitions: stats.Transitions{Total: 5000, LastMinute: 12, Edges: []stats.Edge{
 			{From: "CONNECTING", Trigger: "qr_received", To: "QR_REQUIRED", Count: 40},
 			{From: "IDLE", Trigger: "start", To: "CONNECTING", Count: 30},
 		}},
-		LoggedOut: api.LoggedOut{Total: 3, ByReason: map[string]uint64{"401": 2, "": 1}},
+		LoggedOut: stats.LoggedOut{Total: 3, ByReason: map[string]uint64{"401": 2, "": 1}},
 		Outcomes:  map[string]uint64{"applied": 5000, "noop": 20, "stale": 1, "rejected": 4},
-		TimeToRunning: api.TimeToRunning{
-			Onboarding: api.Episodes{
+		TimeToRunning: stats.TimeToRunning{
+			Onboarding: stats.Episodes{
 				Reached: 40, Abandoned: 1, Open: 2, Mean: n(31.2), Median: n(28), P90: n(60), MedianCI: [2]*float64{n(26), n(31)},
 			},
 		},

@@ -9,6 +9,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/musterhq/muster/cmd/internal/api"
+	"github.com/musterhq/muster/projections/stats"
 )
 
 func newStats(c *cli) *cobra.Command {
@@ -21,7 +22,7 @@ made, why accounts logged out, and how long they take to reach RUNNING. The medi
 other quantiles count the accounts that still wait; where too many do, there is no figure.`,
 		Args: takes(),
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			var st api.Stats
+			var st stats.Stats
 			if err := c.query(cmd.Context(), api.StatsQuery, api.StatsRequest{WaitFor: wait.position()}, &st); err != nil {
 				return fmt.Errorf("stats: %w", err)
 			}
@@ -35,7 +36,7 @@ other quantiles count the accounts that still wait; where too many do, there is 
 // maxEdges is how many edges the table shows; JSON has all.
 const maxEdges = 15
 
-func statsSheet(t *grid, st *api.Stats) {
+func statsSheet(t *grid, st *stats.Stats) {
 	t.line("%d accounts", st.Accounts)
 	t.line("")
 	t.head("MACHINE", "STATE", "ACCOUNTS", "SHARE")
@@ -63,7 +64,7 @@ func statsSheet(t *grid, st *api.Stats) {
 	episodeRow(t, "recovery", &st.TimeToRunning.Recovery)
 }
 
-func edgeRows(t *grid, edges []api.Edge) {
+func edgeRows(t *grid, edges []stats.Edge) {
 	if len(edges) == 0 {
 		return
 	}
@@ -79,7 +80,7 @@ func edgeRows(t *grid, edges []api.Edge) {
 	}
 }
 
-func episodeRow(t *grid, name string, e *api.Episodes) {
+func episodeRow(t *grid, name string, e *stats.Episodes) {
 	band := cell(e.MedianCI[0]) + " to " + cell(e.MedianCI[1])
 	if e.MedianCI[0] == nil && e.MedianCI[1] == nil {
 		band = "-"

@@ -105,6 +105,32 @@ func TestCompletion(t *testing.T) {
 	}
 }
 
+func TestCompletionOfWords(t *testing.T) {
+	for args, want := range map[string]string{
+		"send --account a qr":       "qr_scanned\n",
+		"send --machine ":           "whatsapp@1\n",
+		"machines show ":            "whatsapp@2\n",
+		"stats -o ":                 "jsonl\n",
+		"accounts list --class ":    "limited\n",
+		"accounts list --condition": "rate_limited\n",
+	} {
+		words := append([]string{"__complete"}, strings.Fields(args)...)
+		if strings.HasSuffix(args, " ") {
+			words = append(words, "")
+		}
+		if args == "accounts list --condition" {
+			words = append(words, "ra")
+		}
+		r := muster(t, words...)
+		if r.code != 0 || !strings.Contains(r.out, want) {
+			t.Errorf("%s: %q, want %q in it", args, r.out, want)
+		}
+		if strings.Contains(r.out, "mark_stuck") {
+			t.Errorf("%s offers Muster's own triggers", args)
+		}
+	}
+}
+
 func TestConfigPrint(t *testing.T) {
 	t.Setenv("MUSTER_PARTITIONS", "8")
 	t.Setenv("MUSTER_PASSWORD", "s3cret")

@@ -6,7 +6,7 @@ import "github.com/musterhq/muster/domain"
 const (
 	GetQuery      = "accounts.get"  // GetRequest → Account
 	ListQuery     = "accounts.list" // ListRequest → Page
-	StatsQuery    = "stats"         // StatsRequest → Stats
+	StatsQuery    = "stats"         // StatsRequest → stats.Stats (package projections/stats)
 	DigestQuery   = "digest"        // DigestRequest → Digest
 	MachinesQuery = "machines"      // MachinesRequest → Machines
 )
@@ -55,63 +55,9 @@ type Account struct {
 	AsOf AsOf `json:"as_of"`
 }
 
-// StatsRequest asks for the fleet's numbers.
+// StatsRequest asks for the fleet's numbers; the answer is a stats.Stats.
 type StatsRequest struct {
 	WaitFor AsOf `json:"wait_for,omitempty"`
-}
-
-// Stats are the fleet's numbers.
-type Stats struct {
-	AsOf          AsOf                      `json:"as_of"`
-	Accounts      int                       `json:"accounts"`
-	States        map[string]int            `json:"states"`
-	Classes       map[string]int            `json:"classes"`
-	ByMachine     map[string]map[string]int `json:"by_machine"` // machine → state → accounts
-	Transitions   Transitions               `json:"transitions"`
-	LoggedOut     LoggedOut                 `json:"logged_out"`
-	Outcomes      map[string]uint64         `json:"outcomes"` // applied, noop, stale, rejected
-	TimeToRunning TimeToRunning             `json:"time_to_running"`
-}
-
-// Transitions counts the applied changes of state.
-type Transitions struct {
-	Total      uint64 `json:"total"`
-	LastMinute uint64 `json:"last_minute"`
-	Edges      []Edge `json:"edges"` // most frequent first, then by from, trigger, to
-}
-
-// Edge counts the applied changes along one edge.
-type Edge struct {
-	From    string `json:"from"`
-	Trigger string `json:"trigger"`
-	To      string `json:"to"`
-	Count   uint64 `json:"count"`
-}
-
-// LoggedOut counts the moves into LOGGED_OUT.
-type LoggedOut struct {
-	Total    uint64            `json:"total"`
-	ByReason map[string]uint64 `json:"by_reason"` // by reason code; "" = none was given
-}
-
-// TimeToRunning tells how long accounts take to reach RUNNING.
-type TimeToRunning struct {
-	Onboarding Episodes `json:"onboarding"` // from the first start
-	Recovery   Episodes `json:"recovery"`   // from a loss
-}
-
-// Episodes are the figures over the episodes of one kind. Times are seconds;
-// nil means that the estimate does not reach that quantile, because too many
-// accounts still wait (or that there is nothing to tell).
-type Episodes struct {
-	Reached   int         `json:"reached"`
-	Abandoned int         `json:"abandoned"`
-	Open      int         `json:"open"`
-	Mean      *float64    `json:"mean_s"` // over the episodes that reached RUNNING
-	Median    *float64    `json:"median_s"`
-	P90       *float64    `json:"p90_s"`
-	P99       *float64    `json:"p99_s"`
-	MedianCI  [2]*float64 `json:"median_ci_s"` // 95 % band of the median
 }
 
 // DigestRequest asks for the digest of the whole fleet's state.
