@@ -116,9 +116,9 @@ type reading struct {
 // takes. It returns nil when the stretch has ended or the caller wants no more.
 func (l *Log) deliver(ctx context.Context, r reading, yield func(eventlog.Record, error) bool) error {
 	retry := firstRetry
-	for {
+	for again := false; ; again = true {
 		begin := r.next
-		more, err := l.deliverFrom(ctx, &r, yield)
+		more, err := l.deliverFrom(ctx, &r, again, yield)
 		if !more {
 			return nil
 		}
@@ -130,8 +130,8 @@ func (l *Log) deliver(ctx context.Context, r reading, yield func(eventlog.Record
 		case r.next > begin:
 			retry = firstRetry
 		}
-		if more, err := l.stillThere(ctx, r); !more {
-			return err
+		if l.allDelivered(ctx, r) {
+			return nil
 		}
 		select {
 		case <-time.After(retry):
@@ -146,7 +146,7 @@ func (l *Log) deliver(ctx context.Context, r reading, yield func(eventlog.Record
 func goesOn(err error) bool {
 	var refusal jetstream.JetStreamError
 	switch {
-	case errors.Is(err, eventlog.ErrToken), errors.Is(err, errClosed):
+	case errors.Is(err, eventlog.ErrToken), errors.Is(err, errClosed), errors.Is(err, errAnew):
 		return false
 	case errors.As(err, &refusal) && refusal.APIError() != nil:
 		return unsettled(int(refusal.APIError().ErrorCode))
@@ -154,33 +154,36 @@ func goesOn(err error) bool {
 	return true
 }
 
-// stillThere says whether a stretch still has records to deliver. A server
-// that was started again may have lost the last ones of a stretch with an end;
-// and when the stream is another one, its sequences mean nothing.
-func (l *Log) stillThere(ctx context.Context, r reading) (bool, error) {
-	info, err := l.Info(ctx, r.partition)
-	switch {
-	case err != nil:
-		return true, nil // the next consumer will find out
-	case info.Incarnation != l.writers[r.partition].incarnation:
-		return false, fmt.Errorf("stream %s was created anew: open the log again and read it from its beginning", eventlog.StreamName(r.partition))
-	case r.end == 0:
-		return true, nil
+// allDelivered says whether a stretch with an end has no records left to
+// deliver: a server that was started again may have lost the last ones.
+func (l *Log) allDelivered(ctx context.Context, r reading) bool {
+	if r.end == 0 {
+		return false
 	}
 	subject := r.filter
 	if subject == "" {
 		subject = eventlog.PartitionSubjects(r.partition)
 	}
 	last, err := l.last(ctx, r.partition, subject)
-	if errors.Is(err, eventlog.ErrNotFound) {
-		return false, nil
+	return errors.Is(err, eventlog.ErrNotFound) || err == nil && last.Seq < r.next
+}
+
+// errAnew ends readers of a stream that is not the one the log was opened with.
+var errAnew = errors.New("the stream was created anew: open the log again and read it from its beginning")
+
+// sameStream fails when the stream is not the one that the log was opened with.
+func (l *Log) sameStream(ctx context.Context, partition int) error {
+	info, err := l.Info(ctx, partition)
+	if err == nil && info.Incarnation != l.writers[partition].incarnation {
+		err = errAnew
 	}
-	return err != nil || last.Seq >= r.next, nil
+	return err
 }
 
 // deliverFrom yields what one consumer brings. more is false when the stretch
-// has ended or the caller wants no more; otherwise err says what ended the consumer.
-func (l *Log) deliverFrom(ctx context.Context, r *reading, yield func(eventlog.Record, error) bool) (more bool, err error) {
+// has ended or the caller wants no more; otherwise err says what ended the
+// consumer. again says that it is not the first of its stretch.
+func (l *Log) deliverFrom(ctx context.Context, r *reading, again bool, yield func(eventlog.Record, error) bool) (more bool, err error) {
 	broken, err := l.watch.breaks()
 	if err != nil {
 		return true, err
@@ -190,6 +193,11 @@ func (l *Log) deliverFrom(ctx context.Context, r *reading, yield func(eventlog.R
 		return true, err
 	}
 	defer t.close(eventlog.StreamName(r.partition), name)
+	if again || r.end == 0 { // asked once the consumer is there: it dies with its stream
+		if err := l.sameStream(ctx, r.partition); err != nil {
+			return true, err
+		}
+	}
 	var batch []eventlog.Record
 	for {
 		if batch, err = t.wait(ctx, broken, batch); err != nil {
