@@ -66,7 +66,7 @@ func (c *Client) SendMany(ctx context.Context, triggers iter.Seq[domain.Trigger]
 // pipeline is the triggers of one SendMany under way.
 type pipeline struct {
 	client  *Client
-	ctx     context.Context //nolint:containedctx // lives as long as the call that made it
+	ctx     context.Context // of the call that made it
 	room    chan struct{}   // holds one token for each flight that has not landed
 	stopped atomic.Bool
 

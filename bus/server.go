@@ -119,7 +119,7 @@ func StartServer(ctx context.Context, cfg ServerConfig) (*Server, error) {
 		return nil, fmt.Errorf("start NATS: %w", err)
 	}
 	s := &Server{cfg: cfg}
-	opts, err := s.options()
+	opts, err := s.options(ctx)
 	if err != nil {
 		return nil, fmt.Errorf("start NATS: %w", err)
 	}
@@ -138,7 +138,7 @@ func StartServer(ctx context.Context, cfg ServerConfig) (*Server, error) {
 }
 
 // options checks what the server will need and turns the configuration into the server's.
-func (s *Server) options() (*server.Options, error) {
+func (s *Server) options(ctx context.Context) (*server.Options, error) {
 	c := s.cfg
 	store := filepath.Join(c.Dir, "nats")
 	if err := checkDir(store); err != nil {
@@ -161,7 +161,7 @@ func (s *Server) options() (*server.Options, error) {
 		NoSigs:             true,
 	}
 	if c.Listen != "" {
-		if o.Host, o.Port, err = checkListen(c.Listen, c.Users); err != nil {
+		if o.Host, o.Port, err = checkListen(ctx, c.Listen, c.Users); err != nil {
 			return nil, err
 		}
 	}

@@ -1,6 +1,7 @@
 package bus
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -79,7 +80,7 @@ func dirSize(dir string) int64 {
 	var n int64
 	_ = filepath.WalkDir(dir, func(_ string, d fs.DirEntry, err error) error {
 		if err != nil || !d.Type().IsRegular() {
-			return nil //nolint:nilerr // an estimate: what is not readable is left out
+			return nil // an estimate: what is not readable is left out
 		}
 		if info, err := d.Info(); err == nil {
 			n += info.Size()
@@ -92,7 +93,7 @@ func dirSize(dir string) int64 {
 // checkListen parses host:port, refuses an open address without users, and
 // proves that the address is free. Port 0 becomes -1, the server's word for
 // "any free one".
-func checkListen(addr string, users []User) (host string, port int, err error) {
+func checkListen(ctx context.Context, addr string, users []User) (host string, port int, err error) {
 	host, p, err := net.SplitHostPort(addr)
 	if err != nil {
 		return "", 0, fmt.Errorf("%w: %q is not host:port, as in 127.0.0.1:4222: %w", ErrAddress, addr, err)
@@ -105,7 +106,7 @@ func checkListen(addr string, users []User) (host string, port int, err error) {
 		return "", 0, fmt.Errorf("%w: %s can be reached from other machines, and anybody there could write; "+
 			"name users with passwords, or listen on 127.0.0.1 only", ErrCredentialsRequired, addr)
 	}
-	l, err := net.Listen("tcp", addr)
+	l, err := (&net.ListenConfig{}).Listen(ctx, "tcp", addr)
 	if err != nil {
 		return "", 0, listenError(addr, err)
 	}

@@ -23,7 +23,7 @@ func newServerLog(l *slog.Logger) *serverLog {
 
 func (l *serverLog) put(level slog.Level, format string, v []any) {
 	if l.log.Enabled(context.Background(), level) {
-		l.log.Log(context.Background(), level, fmt.Sprintf(format, v...))
+		l.log.Log(context.Background(), level, "the NATS server says", "line", fmt.Sprintf(format, v...))
 	}
 }
 

@@ -111,7 +111,7 @@ type endpoint struct {
 	cfg    Config
 	nc     *nats.Conn
 	slots  chan struct{}
-	ctx    context.Context //nolint:containedctx // the life of the endpoint, ended by wait
+	ctx    context.Context // the life of the endpoint, ended by wait
 	cancel context.CancelFunc
 	wg     sync.WaitGroup
 }
