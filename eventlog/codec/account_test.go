@@ -202,10 +202,10 @@ func BenchmarkAccount(b *testing.B) {
 	}
 }
 
-// BenchmarkLoadSnapshot loads a snapshot of 200 000 accounts into a map, as a
+// BenchmarkLoadSnapshot loads a snapshot of 20 000 accounts into a map, as a
 // start does, on one core, and reports the best round.
 func BenchmarkLoadSnapshot(b *testing.B) {
-	const count = 200_000
+	const count = 20_000
 	entries := func(yield func(snapshot.Entry) bool) {
 		a := benchAccount()
 		for i := range count {
