@@ -216,8 +216,8 @@ func instant(field string, v any) (int64, error) {
 	case time.Time:
 		return nanoseconds(field, x)
 	case string:
-		var t time.Time
-		if err := t.UnmarshalText([]byte(x)); err != nil {
+		t, err := time.Parse(time.RFC3339, x)
+		if err != nil || !twoDigits(x) {
 			return 0, invalid(field, "%s, got %q", wantTime, clip(x))
 		}
 		return nanoseconds(field, t)
@@ -225,6 +225,10 @@ func instant(field string, v any) (int64, error) {
 		return 0, invalid(field, "%s, got %s", wantTime, kind(v))
 	}
 }
+
+// twoDigits refuses what time.Parse takes beyond RFC 3339: an hour of one digit
+// and a comma before the fraction.
+func twoDigits(s string) bool { return s[13] == ':' && s[19] != ',' }
 
 func nanoseconds(field string, t time.Time) (int64, error) {
 	if y := t.UTC().Year(); y < 1700 || y > 2200 {
