@@ -3,12 +3,15 @@ package main
 import (
 	"context"
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
 
 	"github.com/musterhq/muster/cmd/internal/api"
 	"github.com/musterhq/muster/domain"
+	"github.com/musterhq/muster/domain/lifecycle"
+	"github.com/musterhq/muster/domain/machine"
 )
 
 func newAccounts(c *cli) *cobra.Command {
@@ -31,7 +34,7 @@ func newAccountsGet(c *cli) *cobra.Command {
 			var a api.Account
 			req := api.GetRequest{Account: args[0], WaitFor: wait.position()}
 			if err := c.query(cmd.Context(), api.GetQuery, req, &a); err != nil {
-				return fmt.Errorf("account %q: %w", args[0], err)
+				return err
 			}
 			return c.show(a, func(t *grid) { accountSheet(t, &a.AccountView) })
 		},
@@ -110,6 +113,9 @@ through all pages.`,
 			if req.Limit < 1 || req.Limit > api.MaxLimit {
 				return usage("--limit is %d; from 1 to %d are possible", req.Limit, api.MaxLimit)
 			}
+			if err := checkFilters(&req); err != nil {
+				return err
+			}
 			req.WaitFor = wait.position()
 			return c.listAccounts(cmd.Context(), req, all)
 		},
@@ -129,6 +135,24 @@ through all pages.`,
 	return cmd
 }
 
+// checkFilters refuses words that no account can have: an empty list would be
+// taken for an answer. States and machines are the server's and are left to it.
+func checkFilters(req *api.ListRequest) error {
+	for _, f := range []struct {
+		flag, value string
+		words       []string
+	}{
+		{"class", req.Class, machine.Classes()},
+		{"desired", req.Desired, []string{domain.DesiredRun, domain.DesiredStop}},
+		{"condition", req.Condition, conditionNames()},
+	} {
+		if f.value != "" && !slices.Contains(f.words, f.value) {
+			return usage("--%s is %q; it is one of %s", f.flag, f.value, strings.Join(f.words, ", "))
+		}
+	}
+	return nil
+}
+
 // listAccounts prints one page, or with all every page. A server looks at so
 // many accounts for one answer only, and may give fewer than asked for: more
 // answers make the page full. As JSON lines they go out as they come; the
@@ -144,7 +168,7 @@ func (c *cli) listAccounts(ctx context.Context, req api.ListRequest, all bool) e
 	for {
 		var page api.Page
 		if err := s.Query(ctx, api.ListQuery, req, &page); err != nil {
-			return fmt.Errorf("list accounts: %w", c.hint(err))
+			return c.hint(err)
 		}
 		whole.Next, whole.AsOf = page.Next, page.AsOf
 		if c.format == jsonl {
@@ -167,10 +191,31 @@ func (c *cli) listAccounts(ctx context.Context, req api.ListRequest, all bool) e
 	if whole.Next != "" && c.format.or(table) != asJSON {
 		defer fmt.Fprintf(c.err, "there are more: --after %q\n", whole.Next)
 	}
+	if len(whole.Accounts) == 0 {
+		c.hintState(req.State)
+	}
 	if c.format == jsonl {
 		return nil
 	}
 	return c.show(whole, func(t *grid) { accountRows(t, whole.Accounts) })
+}
+
+// hintState says that a state which nothing was found in may be misspelt.
+func (c *cli) hintState(state string) {
+	var names []string
+	for _, m := range lifecycle.Registry().List() {
+		for _, s := range m.Definition().States {
+			names = append(names, strings.ToLower(s.Name)) // as Closest compares
+		}
+	}
+	if state == "" || slices.Contains(names, strings.ToLower(state)) && state == strings.ToUpper(state) {
+		return
+	}
+	near := ""
+	if n := machine.Closest(state, names); n != "" {
+		near = fmt.Sprintf("; did you mean %q?", strings.ToUpper(n))
+	}
+	fmt.Fprintf(c.err, "no built-in machine has a state %q%s\n", state, near)
 }
 
 func accountRows(t *grid, accounts []domain.AccountView) {

@@ -14,13 +14,21 @@ import (
 	"github.com/musterhq/muster/cmd/internal/api"
 )
 
-// answerWithin bounds the wait for one answer.
-const answerWithin = 30 * time.Second
+// answerWithin bounds the wait for one answer. It is longer than a server
+// takes to say that it has none yet.
+const answerWithin = 35 * time.Second
 
 // server is a connection to a running Muster.
 type server struct {
-	*bus.Client
-	close func()
+	*bus.Client             // for triggers
+	queries     *bus.Client // asks once and waits long: a server may wait itself before it answers
+	maxPayload  int64       // bytes that the server takes as one message
+	close       func()
+}
+
+// Query asks one question on an open connection.
+func (s *server) Query(ctx context.Context, name string, req, answer any) error {
+	return s.queries.Query(ctx, name, req, answer)
 }
 
 // connect opens a connection to the server that --server names. MUSTER_USER
@@ -37,7 +45,12 @@ func (c *cli) connect(ctx context.Context) (*server, error) {
 	if err != nil {
 		return nil, c.hint(err)
 	}
-	return &server{Client: bus.NewClient(nc, bus.ClientConfig{Timeout: answerWithin}), close: nc.Close}, nil
+	return &server{
+		Client:     bus.NewClient(nc, bus.ClientConfig{}),
+		queries:    bus.NewClient(nc, bus.ClientConfig{Timeout: answerWithin, Tries: 1}),
+		maxPayload: nc.MaxPayload(),
+		close:      nc.Close,
+	}, nil
 }
 
 // query connects, asks one question and closes the connection.

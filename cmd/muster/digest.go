@@ -1,8 +1,6 @@
 package main
 
 import (
-	"fmt"
-
 	"github.com/spf13/cobra"
 
 	"github.com/musterhq/muster/cmd/internal/api"
@@ -19,7 +17,7 @@ restart, or a server and "muster try" on the same trace agree when the digest is
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			var d api.Digest
 			if err := c.query(cmd.Context(), api.DigestQuery, api.DigestRequest{WaitFor: wait.position()}, &d); err != nil {
-				return fmt.Errorf("digest: %w", err)
+				return err
 			}
 			return c.show(d, func(t *grid) { t.line("%s over %d accounts", d.Digest, d.Accounts) })
 		},

@@ -47,6 +47,9 @@ rejected or stale. Of a file the first of these that happened at all is given.`,
 			}
 			defer s.close()
 			reply, err := s.Send(cmd.Context(), t)
+			if errors.Is(err, bus.ErrInvalid) { // too large for a message
+				return c.invalidTrigger(t, err)
+			}
 			if err != nil {
 				return c.hint(err)
 			}

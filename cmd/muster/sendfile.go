@@ -15,6 +15,7 @@ import (
 	"github.com/musterhq/muster/domain"
 	"github.com/musterhq/muster/domain/lifecycle"
 	"github.com/musterhq/muster/domain/machine"
+	"github.com/musterhq/muster/eventlog/codec"
 )
 
 // maxLine is the longest line of a trace that is read, in bytes: more than any
@@ -141,7 +142,7 @@ func (f *fileSender) place(p parsed) (send, more bool) {
 			f.flushBad(-1)
 		}
 		return false, true
-	case f.doubtful(&p.trigger) && !f.keepGoing:
+	case f.doubtful(&p) && !f.keepGoing:
 		f.ahead = &p
 		return false, false
 	default:
@@ -150,10 +151,11 @@ func (f *fileSender) place(p parsed) (send, more bool) {
 	}
 }
 
-func (f *fileSender) doubtful(t *domain.Trigger) bool {
-	_, reserved := machine.Reserved(t.Name)
-	_, known := f.known.Get(t.Machine)
-	return !reserved && !f.known.Knows(t.Name) || t.Machine != "" && !known
+// doubtful says whether only the server can tell that a line is a trigger.
+func (f *fileSender) doubtful(p *parsed) bool {
+	_, reserved := machine.Reserved(p.trigger.Name)
+	_, known := f.known.Get(p.trigger.Machine)
+	return !reserved && !f.known.Knows(p.trigger.Name) || p.trigger.Machine != "" && !known
 }
 
 // read returns the next line that is not empty.
@@ -165,7 +167,7 @@ func (f *fileSender) read() (parsed, bool) {
 			continue
 		}
 		t, err := domain.ParseTrigger(text)
-		return parsed{line: f.line, trigger: t, err: err}, true
+		return parsed{line: f.line, trigger: t, err: f.fits(&t, len(text), err)}, true
 	}
 	if err := f.lines.Err(); err != nil {
 		f.mu.Lock()
@@ -174,6 +176,22 @@ func (f *fileSender) read() (parsed, bool) {
 		f.stopped = true
 	}
 	return parsed{}, false
+}
+
+// surelyFits is the size of a line that no message is too small for.
+const surelyFits = 256 << 10
+
+// fits returns err, or why a trigger does not fit into a message. It is found
+// here so that it counts as any other bad line.
+func (f *fileSender) fits(t *domain.Trigger, size int, err error) error {
+	if err != nil || size <= surelyFits {
+		return err
+	}
+	message, err := codec.AppendTrigger(nil, t)
+	if err == nil && int64(len(message)) > f.server.maxPayload {
+		err = fmt.Errorf("the message has %d bytes and the server takes %d at most", len(message), f.server.maxPayload)
+	}
+	return err
 }
 
 // each takes what became of one trigger. It returns false when no more are to

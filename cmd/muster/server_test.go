@@ -213,7 +213,7 @@ func TestAccountsGet(t *testing.T) {
 	r = f.run(t, "accounts", "get", "acct-1", "-o", "json", "--wait-for", `{"3":9}`)
 	r.want(t, 0, "")
 	r.golden(t, "accounts-get.json")
-	f.run(t, "accounts", "get", "nobody").want(t, 3, `account "nobody": query accounts.get: not found: there is no such account`)
+	f.run(t, "accounts", "get", "nobody").want(t, 3, "muster: query accounts.get: not found: there is no such account\n")
 }
 
 func TestAccountsList(t *testing.T) {
@@ -235,6 +235,14 @@ func TestAccountsList(t *testing.T) {
 	if !strings.HasPrefix(r.out, `{"id":"e",`) || strings.Count(r.out, "\n") != 1 {
 		t.Errorf("stdout is %s", r.out)
 	}
+}
+
+func TestAccountsListOfAStateThatNobodyKnows(t *testing.T) {
+	f := fake(t)
+	r := f.run(t, "accounts", "list", "--after", "e", "--state", "RUNING")
+	r.want(t, 0, "no built-in machine has a state \"RUNING\"; did you mean \"RUNNING\"?\n")
+	f.run(t, "accounts", "list", "--after", "e", "--state", "running").want(t, 0, "did you mean \"RUNNING\"?")
+	f.run(t, "accounts", "list", "--after", "e", "--state", "RUNNING").want(t, 0, "")
 }
 
 func TestAccountsListAll(t *testing.T) {
@@ -392,6 +400,7 @@ func TestSendFileStopsAtABadLine(t *testing.T) {
 		"unknown field": {`{"account":"a","triger":"start"}`, ":3: triger: is not a field of a trigger; did you mean trigger?"},
 		"wrong type":    {`{"account":1,"trigger":"start"}`, ":3: account: want a text"},
 		"secret":        {`{"account":"a","trigger":"start","data":{"token":"x"}}`, ":3: data.token: "},
+		"too large":     {`{"account":"a","trigger":"stop","data":{"x":"` + strings.Repeat("x", 2<<20) + `"}}`, ":3: the message has 2097"},
 		"by the server": {`{"account":"a","trigger":"explode"}`, `:3: no machine has a trigger "explode"`},
 	}
 	for name, tt := range tests {
@@ -458,6 +467,15 @@ func TestSendFileKeepsTheOrderOfManyAccounts(t *testing.T) {
 	r := musterWith(t, strings.Join(trace, "\n"), "send", "--keep-going", "--file", "-", "--server", f.url)
 	if got := outcomes(t, r.out); r.code != 2 || got != strings.Join(want, ", ") {
 		t.Errorf("exit code %d; the verdicts are not in the order of the lines", r.code)
+	}
+}
+
+func TestSendOneThatIsTooLarge(t *testing.T) {
+	f := fake(t)
+	r := f.run(t, "send", "--account", "a", "--data", `{"x":"`+strings.Repeat("x", 2<<20)+`"}`, "start")
+	r.want(t, 2, "bytes and the server takes 1048576 at most\n")
+	if got := outcomes(t, r.out); got != "a start invalid" || len(f.triggers()) != 0 {
+		t.Errorf("verdicts: %s; sent: %v", got, f.triggers())
 	}
 }
 

@@ -24,7 +24,7 @@ other quantiles count the accounts that still wait; where too many do, there is 
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			var st stats.Stats
 			if err := c.query(cmd.Context(), api.StatsQuery, api.StatsRequest{WaitFor: wait.position()}, &st); err != nil {
-				return fmt.Errorf("stats: %w", err)
+				return err
 			}
 			return c.show(st, func(t *grid) { statsSheet(t, &st) })
 		},

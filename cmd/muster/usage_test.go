@@ -25,6 +25,8 @@ func TestWrongUsageIsASentenceAndExit2(t *testing.T) {
 		{"stats --wait-for 3", `muster: invalid argument "3" for "--wait-for" flag: a position is written {"PARTITION":SEQUENCE}, e.g. {"0":123}: json: cannot unmarshal number into Go value of type api.AsOf (see muster stats --help)`},
 		{"accounts list --limit 0", `muster: --limit is 0; from 1 to 1000 are possible`},
 		{"accounts list --limit 1001", `muster: --limit is 1001; from 1 to 1000 are possible`},
+		{"accounts list --class running", `muster: --class is "running"; it is one of idle, starting, human, ready, limited, down, recovering, stopped`},
+		{"accounts list --desired walk", `muster: --desired is "walk"; it is one of run, stop`},
 		{"send", `muster: name a trigger, e.g. muster send --account acct-1 start, or a trace with --file`},
 		{"send start", `muster: name the account: --account ID`},
 		{"send --account a start stop", `muster: one trigger at a time, not 2: start stop`},
