@@ -231,6 +231,11 @@ func (r *Runner) checkCaughtUp(p *runnerPart) {
 		return
 	}
 	if r.behind.Add(-1) == 0 {
+		for _, v := range r.cfg.Views {
+			if s, ok := v.(Settler); ok {
+				s.Settle()
+			}
+		}
 		r.count(func(s *Status) { s.CaughtUpAfter = r.cfg.Now().Sub(s.StartedAt) })
 		close(r.caughtUp)
 	}

@@ -229,6 +229,7 @@ func TestTeePassesOnWhatTheLogSays(t *testing.T) {
 	}
 
 	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
 	for _, err := range tee.Follow(ctx, 0, 0) {
 		if err != nil {
 			t.Errorf("the end of the context is no error: %v", err)

@@ -52,3 +52,10 @@ type DamageObserver interface {
 	// Damaged is called before the event (if any) at the place is applied.
 	Damaged(at Place)
 }
+
+// Settler is a View that puts work off while the history is replayed.
+type Settler interface {
+	View
+	// Settle is called once, when the Runner has caught up and before it says so.
+	Settle()
+}

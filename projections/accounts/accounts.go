@@ -39,7 +39,10 @@ type View struct {
 	shards []atomic.Pointer[shard]
 }
 
-var _ projections.DamageObserver = (*View)(nil)
+var (
+	_ projections.DamageObserver = (*View)(nil)
+	_ projections.Settler        = (*View)(nil)
+)
 
 // New returns an empty view. The judge says what an account can do and what
 // needs attention.
@@ -63,6 +66,13 @@ func (v *View) Apply(at projections.Place, e *domain.Event) {
 
 // Damaged marks an account whose history is damaged.
 func (v *View) Damaged(at projections.Place) { v.shards[at.Partition].Load().damaged(at) }
+
+// Settle makes the view ready to be asked for pages.
+func (v *View) Settle() {
+	for i := range v.shards {
+		v.shards[i].Load().settle()
+	}
+}
 
 // Save writes the state of one partition.
 func (v *View) Save(partition int, w io.Writer) error { return v.shards[partition].Load().save(w) }
@@ -117,7 +127,7 @@ func (v *View) Get(id domain.AccountID) (a Account, ok bool) {
 
 // Len is the number of accounts shown.
 func (v *View) Len() (n int) {
-	v.read(func(s *shard) { n += s.order.Len() })
+	v.read(func(s *shard) { n += s.shown })
 	return n
 }
 

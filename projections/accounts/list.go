@@ -97,6 +97,7 @@ type walk struct {
 }
 
 func newWalk(s *shard, f *Filter, after string, want int) *walk {
+	s.settle()
 	return &walk{s: s, f: f, after: after, want: want, budget: ScanLimit}
 }
 

@@ -70,7 +70,7 @@ func (m *matcher) hasCondition(number uint32, r *row) bool {
 // asked for. An empty one, not nil, means that a condition is asked for that
 // fewer accounts have: those with an entry in more.
 func (m *matcher) fewest() (n int, lists [][]uint32) {
-	n = m.s.order.Len()
+	n = m.s.shown
 	if m.states != nil {
 		lists, n = chosen(m.s.byState, m.states)
 	}

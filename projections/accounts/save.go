@@ -31,11 +31,6 @@ func (s *shard) save(w io.Writer) error {
 	if err := s.saveMore(out); err != nil {
 		return err
 	}
-	out.Uint(uint64(s.order.Len()))
-	s.order.Scan(func(number uint32) bool {
-		out.Uint(uint64(number))
-		return true
-	})
 	return out.Flush()
 }
 
@@ -94,7 +89,9 @@ func (s *shard) load(src io.Reader) error {
 		in.Fail(errShape)
 	}
 	s.loadMore(in)
-	s.loadOrder(in)
+	if in.Err() == nil {
+		s.index()
+	}
 	return in.Err()
 }
 
@@ -137,37 +134,21 @@ func (s *shard) loadMore(in *wire.Reader) {
 	}
 }
 
-// loadOrder enters the accounts shown, in the order of their ids, into the
-// indexes, and the damaged ones into their count.
-func (s *shard) loadOrder(in *wire.Reader) {
-	for n := in.Len(); n > 0 && in.Err() == nil; n-- {
-		number := in.Index(s.rows.Len())
-		if in.Err() != nil {
-			return
-		}
-		r := s.rows.At(number)
-		if last, any := s.order.Max(); !r.shown() || (any && s.ids.Compare(last, number) >= 0) {
-			in.Fail(errShape)
-			return
-		}
-		s.order.Load(number)
-		r.inState = join(&s.byState, int(r.state), number)
-		if r.labels != 0 {
-			r.inLabels = join(&s.byLabels, int(r.labels), number)
-		}
-		s.countConditions(r, number, +1)
-	}
+// index enters all accounts into the indexes.
+func (s *shard) index() {
 	for i := range uint32(s.rows.Len()) {
 		r := s.rows.At(i)
 		if r.flags&flagDamaged != 0 {
 			s.damage++
 		}
+		s.reindex(i, &row{}, r)
+		s.countConditions(r, i, +1)
 	}
 }
 
 // addTo adds the shard's accounts to the facets; the caller holds the lock.
 func (s *shard) addTo(f *Facets) {
-	f.Accounts += s.order.Len()
+	f.Accounts += s.shown
 	f.Damaged += s.damage
 	for i, l := range s.byState {
 		if len(l) > 0 && i != states.None {

@@ -59,7 +59,8 @@ type shard struct {
 	more    map[uint32]*more
 
 	// The indexes hold the accounts shown.
-	order      *btree.BTreeG[uint32] // by id
+	shown      int
+	order      *btree.BTreeG[uint32] // by id; nil until somebody asks, see settle
 	byState    [][]uint32            // by state, in no order
 	byLabels   [][]uint32            // by set of labels, in no order; nothing for the empty set
 	conditions map[string]int        // accounts by the name of a condition
@@ -78,8 +79,7 @@ func newShard(ids *projections.Ids, machines *machine.Registry) *shard {
 		words:   intern.New(),
 		names:   intern.New(),
 		more:    map[uint32]*more{},
-		order: btree.NewBTreeGOptions(func(a, b uint32) bool { return ids.Compare(a, b) < 0 },
-			btree.Options{NoLocks: true}),
+
 		conditions: map[string]int{},
 	}
 }
@@ -95,7 +95,7 @@ func (s *shard) apply(at projections.Place, e *domain.Event) {
 	r := s.rows.At(at.Account)
 	first := r.state == states.None
 	s.event = *e
-	s.event.ID = "" // nothing asks the view for duplicates
+	s.event.ID, s.event.Labels = "", nil // nothing asks the view for duplicates; labels are numbered below
 	if e.Kind == domain.KindMessage || e.Kind == domain.KindConversation {
 		own(&s.event)
 	}
@@ -139,8 +139,10 @@ func (s *shard) fill(a *domain.Account, number uint32, r *row) {
 // store makes r stand for a, which e has just changed, and keeps the indexes.
 func (s *shard) store(number uint32, r *row, a *domain.Account, e *domain.Event, first bool) {
 	before := *r
-	if st := s.states.At(r.state); first || a.State != st.Name {
+	if first {
 		r.state = s.states.Number(a.Machine, a.State)
+	} else {
+		r.state = s.states.Move(r.state, a.State)
 	}
 	r.since, r.version = a.Since, uint32(a.Version)
 	r.mode = s.word(r.mode, a.Mode)
@@ -148,8 +150,8 @@ func (s *shard) store(number uint32, r *row, a *domain.Account, e *domain.Event,
 	if a.Source != s.sources.Name(r.source) {
 		r.source = s.sources.ID(a.Source)
 	}
-	if first || e.Kind == domain.KindAccount {
-		r.labels = s.labels.ID(a.Labels)
+	if labels, given := states.Labels(e, first); given {
+		r.labels = s.labels.ID(labels)
 	}
 	r.flags = before.flags &^ (flagForgotten | flagAsksLogin)
 	if a.Forgotten {
@@ -233,11 +235,17 @@ func (s *shard) reindex(number uint32, before, now *row) {
 	if is && now.labels != 0 && (!was || before.labels != now.labels) {
 		now.inLabels = join(&s.byLabels, int(now.labels), number)
 	}
-	if is && !was {
-		s.order.Set(number)
-	}
-	if was && !is {
-		s.order.Delete(number)
+	switch {
+	case is && !was:
+		s.shown++
+		if s.order != nil {
+			s.order.Set(number)
+		}
+	case was && !is:
+		s.shown--
+		if s.order != nil {
+			s.order.Delete(number)
+		}
 	}
 }
 

@@ -80,7 +80,8 @@ func (t *Table) Load(r *wire.Reader) {
 type Labels struct {
 	numbers map[string]uint32
 	sets    []LabelSet
-	key     []byte
+	keys    []string // of the set that is being looked up
+	key     []byte   // what numbers knows it by
 }
 
 // LabelSet is one set of labels. It must not be changed.
@@ -100,8 +101,12 @@ func (l *Labels) ID(m map[string]string) uint32 {
 	if len(m) == 0 {
 		return 0
 	}
-	keys := slices.Sorted(maps.Keys(m))
-	l.key = l.key[:0]
+	keys := l.keys[:0]
+	for k := range m {
+		keys = append(keys, k)
+	}
+	slices.Sort(keys)
+	l.keys, l.key = keys, l.key[:0]
 	for _, k := range keys {
 		l.key = appendText(appendText(l.key, k), m[k])
 	}

@@ -128,12 +128,14 @@ func (r *Ring) Levels(col int, from, to int64) []int64 {
 		return append(levels, make([]int64, max(0, to-from+1))...)
 	}
 	level := r.base[col]
-	for b := r.Oldest(); b < from && b <= r.newest; b++ {
-		level += r.Get(b, col)
-	}
-	for b := from; b <= to; b++ {
-		level += r.Get(b, col)
-		levels = append(levels, level)
+	oldest := r.Oldest()
+	for b := min(from, oldest); b <= to; b++ {
+		if b >= oldest && b <= r.newest {
+			level += int64(r.cells[r.slot(b)+col])
+		}
+		if b >= from {
+			levels = append(levels, level)
+		}
 	}
 	return levels
 }

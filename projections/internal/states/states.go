@@ -21,6 +21,8 @@ type State struct {
 	Machine string
 	Name    string
 	Class   string // "" when the registry does not know the state
+
+	next []uint16 // the states of the machine that accounts went to from here
 }
 
 // None is the number of the state of an account that has no events.
@@ -58,10 +60,29 @@ func (t *Table) Next(current uint16, e *domain.Event) uint16 {
 	if e.Outcome == domain.Applied && (e.Kind == domain.KindSession || e.Kind == domain.KindMark) {
 		name = e.To
 	}
-	if current != None && name == s.Name {
+	if current == None {
+		return t.Number(machine, name)
+	}
+	return t.Move(current, name)
+}
+
+// Move returns the number of another state of the machine of current, by its
+// name. From one state only a few are ever gone to, so they are compared one
+// by one before the table is asked.
+func (t *Table) Move(current uint16, name string) uint16 {
+	s := &t.states[current]
+	if name == s.Name {
 		return current
 	}
-	return t.Number(machine, name)
+	for _, n := range s.next {
+		if t.states[n].Name == name {
+			return n
+		}
+	}
+	machine := s.Machine
+	n := t.Number(machine, name)
+	t.states[current].next = append(t.states[current].next, n)
+	return n
 }
 
 // Labels returns the labels that e gives to an account; ok is false when it
