@@ -16,7 +16,7 @@ func Evolve(a *Account, e *Event) *Account {
 		a = newAccount(e)
 	}
 	a.Version = e.Version
-	if e.ID != "" && e.Source != SourceMuster {
+	if e.ID != "" {
 		a.Recent = a.Recent.add(e.ID, earlier{outcome: e.Outcome, from: e.From, to: e.To, version: e.Version})
 	}
 	switch e.Kind {
