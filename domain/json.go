@@ -10,12 +10,6 @@ import (
 // maxDepth is how deep a trigger's JSON may be nested.
 const maxDepth = 32
 
-// member is one name and value of a JSON object, in the order of the text.
-type member struct {
-	name  string
-	value any
-}
-
 // scanner reads one JSON value strictly: no repeated names in an object, valid
 // UTF-8, no lone surrogates. Objects become map[string]any (members that are
 // null left out), integers int64, other numbers float64.
@@ -58,8 +52,8 @@ func (s *scanner) top() ([]member, error) {
 		return nil, s.fail("want an object, {…},")
 	}
 	members := make([]member, 0, 12)
-	err := s.members("", maxDepth, func(name string, v any) error {
-		members = append(members, member{name, v})
+	err := s.members("", maxDepth, func(m member) error {
+		members = append(members, m)
 		return nil
 	})
 	if err != nil {
@@ -72,7 +66,7 @@ func (s *scanner) top() ([]member, error) {
 }
 
 // members reads an object's members; the next byte is its '{'.
-func (s *scanner) members(path string, depth int, each func(name string, v any) error) error {
+func (s *scanner) members(path string, depth int, each func(m member) error) error {
 	if depth == 0 {
 		return invalid(path, "is nested deeper than %d levels", maxDepth)
 	}
@@ -93,11 +87,20 @@ func (s *scanner) members(path string, depth int, each func(name string, v any) 
 			return s.fail("want a colon after a field name")
 		}
 		s.i++
-		v, err := s.value(join(path, name), depth-1)
+		m := member{name: name}
+		switch s.next() {
+		case '"':
+			m.text, err = s.text()
+			m.isText = true
+		case '{', '[':
+			m.value, err = s.value(join(path, name), depth-1)
+		default:
+			m.value, err = s.value("", depth-1)
+		}
 		if err != nil {
 			return err
 		}
-		if err := each(name, v); err != nil {
+		if err := each(m); err != nil {
 			return err
 		}
 		switch s.next() {
@@ -137,15 +140,15 @@ func (s *scanner) value(path string, depth int) (any, error) {
 func (s *scanner) object(path string, depth int) (any, error) {
 	m := map[string]any{}
 	var nulls []string
-	err := s.members(path, depth, func(name string, v any) error {
-		if _, twice := m[name]; twice || contains(nulls, name) {
-			return invalid(join(path, name), "is there twice")
+	err := s.members(path, depth, func(one member) error {
+		if _, twice := m[one.name]; twice || contains(nulls, one.name) {
+			return invalid(join(path, one.name), "is there twice")
 		}
-		if v == nil {
-			nulls = append(nulls, name)
+		if one.isNull() {
+			nulls = append(nulls, one.name)
 			return nil
 		}
-		m[name] = v
+		m[one.name] = one.any()
 		return nil
 	})
 	return m, err

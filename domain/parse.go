@@ -2,11 +2,8 @@ package domain
 
 import (
 	"maps"
-	"math"
 	"slices"
 	"strings"
-	"time"
-	"unicode/utf8"
 
 	"github.com/musterhq/muster/domain/machine"
 )
@@ -40,13 +37,39 @@ func ParseLine(json []byte) (Trigger, error) {
 func TriggerFromMap(m map[string]any) (Trigger, error) {
 	members := make([]member, 0, len(m))
 	for _, name := range slices.Sorted(maps.Keys(m)) {
-		members = append(members, member{name, m[name]})
+		members = append(members, newMember(name, m[name]))
 	}
 	t, err := fromMembers(members)
 	if err == nil {
 		err = t.checkPublished()
 	}
 	return t, err
+}
+
+// member is one name and value of an object, in the order of the text. A text
+// stands in its own field, which saves an allocation.
+type member struct {
+	name   string
+	text   string
+	isText bool
+	value  any // of all other types; nil for a text
+}
+
+func newMember(name string, v any) member {
+	if s, ok := v.(string); ok {
+		return member{name: name, text: s, isText: true}
+	}
+	return member{name: name, value: v}
+}
+
+func (m *member) isNull() bool { return !m.isText && m.value == nil }
+
+// any gives the value, whatever its type.
+func (m *member) any() any {
+	if m.isText {
+		return m.text
+	}
+	return m.value
 }
 
 // fieldNames are the fields of a trigger, in the order in which they are written.
@@ -66,8 +89,8 @@ func fromMembers(members []member) (Trigger, error) {
 			err = unknownField(m.name)
 		case seen&(1<<i) != 0:
 			err = invalid(m.name, "is there twice")
-		case m.value != nil:
-			err = t.set(i, m.value)
+		case !m.isNull():
+			err = t.set(&m)
 		}
 		if i >= 0 {
 			seen |= 1 << i
@@ -89,310 +112,61 @@ func unknownField(name string) error {
 	return invalid(name, "is not a field of a trigger; the fields are %s", strings.Join(fieldNames, ", "))
 }
 
-// set fills the i-th field of fieldNames.
-func (t *Trigger) set(i int, v any) (err error) {
-	switch name := fieldNames[i]; name {
+// set fills the field of the member's name, one of fieldNames.
+func (t *Trigger) set(m *member) (err error) {
+	switch m.name {
 	case "id":
-		t.ID, err = text(name, v)
+		t.ID, err = m.asText()
 	case "account":
 		var s string
-		s, err = text(name, v)
+		s, err = m.asText()
 		t.Account = AccountID(s)
 	case "trigger":
-		t.Name, err = text(name, v)
+		t.Name, err = m.asText()
 	case "key":
-		t.Key, err = text(name, v)
+		t.Key, err = m.asText()
 	case "at":
-		t.At, err = instant(name, v)
+		t.At, err = m.asInstant()
 		t.HasAt = err == nil
 	case "source":
-		t.Source, err = text(name, v)
+		t.Source, err = m.asText()
 	case "epoch":
-		t.Epoch, err = count(name, v)
+		t.Epoch, err = count(m.name, m.any())
 	case "seq":
-		t.Seq, err = count(name, v)
+		t.Seq, err = count(m.name, m.any())
 	case "by":
 		var s string
-		s, err = text(name, v)
+		s, err = m.asText()
 		t.By = Initiator(s)
 	case "reason":
-		t.Reason, err = reason(v)
+		t.Reason, err = reason(m.any())
 	case "data":
-		t.Data, err = data(v)
+		t.Data, err = data(m.any())
 	case "expect":
 		var n int64
-		if n, err = count(name, v); err == nil {
+		if n, err = count(m.name, m.any()); err == nil {
 			t.Expect = n
 		}
 	case "machine":
-		t.Machine, err = text(name, v)
+		t.Machine, err = m.asText()
 	case "mode":
-		t.Mode, err = text(name, v)
+		t.Mode, err = m.asText()
 	case "labels":
-		t.Labels, err = labels(name, v)
+		t.Labels, err = labels(m.name, m.any())
 	}
 	return err
 }
 
-// kind names the type of a decoded value as a user would.
-func kind(v any) string {
-	switch v.(type) {
-	case nil:
-		return "null"
-	case string:
-		return "a text"
-	case bool:
-		return "true or false"
-	case []byte:
-		return "bytes"
-	case time.Time:
-		return "a time"
-	case []any:
-		return "a list"
-	case map[string]any, map[any]any:
-		return "an object"
-	case float32, float64:
-		return "a number with a fraction or exponent, or one that is too large"
-	default:
-		return "a number"
+func (m *member) asText() (string, error) {
+	if !m.isText {
+		return text(m.name, m.value)
 	}
+	return m.text, validText(m.name, m.text)
 }
 
-func text(field string, v any) (string, error) {
-	s, ok := v.(string)
-	if !ok {
-		return "", invalid(field, "want a text, got %s", kind(v))
+func (m *member) asInstant() (int64, error) {
+	if m.isText {
+		return instantText(m.name, m.text)
 	}
-	if !utf8.ValidString(s) {
-		return "", invalid(field, "is not valid UTF-8")
-	}
-	return s, nil
-}
-
-func count(field string, v any) (int64, error) {
-	n, ok := integer(v)
-	if !ok {
-		return 0, invalid(field, "want an integer from 0 to 9223372036854775807, got %s", kind(v))
-	}
-	if n < 0 {
-		return 0, invalid(field, "want an integer from 0 to 9223372036854775807, got a negative one")
-	}
-	return n, nil
-}
-
-// integer converts the integers that decoders make.
-func integer(v any) (int64, bool) {
-	switch n := v.(type) {
-	case int64:
-		return n, true
-	case int:
-		return int64(n), true
-	case int8:
-		return int64(n), true
-	case int16:
-		return int64(n), true
-	case int32:
-		return int64(n), true
-	case uint8:
-		return int64(n), true
-	case uint16:
-		return int64(n), true
-	case uint32:
-		return int64(n), true
-	case uint64:
-		return int64(n), n <= math.MaxInt64
-	case uint:
-		return int64(n), uint64(n) <= math.MaxInt64
-	default:
-		return 0, false
-	}
-}
-
-const wantTime = "want a time as RFC 3339 text, such as 2026-01-01T10:00:00Z"
-
-// instant converts a time to unix nanoseconds.
-func instant(field string, v any) (int64, error) {
-	switch x := v.(type) {
-	case time.Time:
-		return nanoseconds(field, x)
-	case string:
-		t, err := time.Parse(time.RFC3339, x)
-		if err != nil || !twoDigits(x) {
-			return 0, invalid(field, "%s, got %q", wantTime, clip(x))
-		}
-		return nanoseconds(field, t)
-	default:
-		return 0, invalid(field, "%s, got %s", wantTime, kind(v))
-	}
-}
-
-// twoDigits refuses what time.Parse takes beyond RFC 3339: an hour of one digit
-// and a comma before the fraction.
-func twoDigits(s string) bool { return s[13] == ':' && s[19] != ',' }
-
-func nanoseconds(field string, t time.Time) (int64, error) {
-	if y := t.UTC().Year(); y < 1700 || y > 2200 {
-		return 0, invalid(field, "want a time between the years 1700 and 2200, got %d", y)
-	}
-	return t.UnixNano(), nil
-}
-
-// clip shortens a text for a message.
-func clip(s string) string {
-	const most = 60
-	if len(s) <= most {
-		return s
-	}
-	return strings.ToValidUTF8(s[:most], "") + "…"
-}
-
-// object gives the members of an object in the order of their names.
-func object(field string, v any) ([]member, error) {
-	var members []member
-	switch m := v.(type) {
-	case map[string]any:
-		for name, x := range m {
-			members = append(members, member{name, x})
-		}
-	case map[any]any:
-		for name, x := range m {
-			s, ok := name.(string)
-			if !ok {
-				return nil, invalid(field, "want names that are texts, got %s", kind(name))
-			}
-			members = append(members, member{s, x})
-		}
-	default:
-		return nil, invalid(field, "want an object, got %s", kind(v))
-	}
-	slices.SortFunc(members, func(a, b member) int { return strings.Compare(a.name, b.name) })
-	return members, nil
-}
-
-func reason(v any) (r Reason, err error) {
-	members, err := object("reason", v)
-	if err != nil {
-		return r, err
-	}
-	for _, m := range members {
-		if m.value == nil {
-			continue
-		}
-		field := "reason." + m.name
-		switch m.name {
-		case "code":
-			r.Code, err = text(field, m.value)
-		case "text":
-			r.Text, err = text(field, m.value)
-		default:
-			err = invalid(field, "is not a field of a reason; it has code and text")
-		}
-		if err != nil {
-			return r, err
-		}
-	}
-	return r, nil
-}
-
-func labels(field string, v any) (map[string]string, error) {
-	members, err := object(field, v)
-	if err != nil || len(members) == 0 {
-		return nil, err
-	}
-	out := make(map[string]string, len(members))
-	for _, m := range members {
-		if m.value == nil {
-			continue
-		}
-		if out[m.name], err = text(field+"."+m.name, m.value); err != nil {
-			return nil, err
-		}
-		if !utf8.ValidString(m.name) {
-			return nil, invalid(field, "a name is not valid UTF-8")
-		}
-	}
-	return out, nil
-}
-
-func data(v any) (Data, error) {
-	m, err := plain("data", v, maxDepth-1)
-	if err != nil {
-		return nil, err
-	}
-	d, ok := m.(map[string]any)
-	if !ok {
-		return nil, invalid("data", "want an object, got %s", kind(v))
-	}
-	if len(d) == 0 {
-		return nil, nil
-	}
-	return d, nil
-}
-
-// plain brings a decoded value into the types that Data may hold.
-func plain(field string, v any, depth int) (any, error) {
-	if depth == 0 {
-		return nil, invalid(field, "is nested deeper than %d levels", maxDepth)
-	}
-	switch x := v.(type) {
-	case nil, bool:
-		return v, nil
-	case string:
-		_, err := text(field, x)
-		return x, err
-	case time.Time:
-		return x.UTC().Format(time.RFC3339Nano), nil
-	case float32:
-		return finite(field, float64(x))
-	case float64:
-		return finite(field, x)
-	case []any:
-		list := make([]any, len(x))
-		for i := range x {
-			var err error
-			if list[i], err = plain(field, x[i], depth-1); err != nil {
-				return nil, err
-			}
-		}
-		return list, nil
-	case map[string]any, map[any]any:
-		return plainObject(field, v, depth)
-	case uint64:
-		if x > math.MaxInt64 {
-			return float64(x), nil
-		}
-	case []byte:
-		return nil, invalid(field, "want text, a number, true, false, a list or an object, got bytes")
-	}
-	if n, ok := integer(v); ok {
-		return n, nil
-	}
-	return nil, invalid(field, "want text, a number, true, false, a list or an object, got something else")
-}
-
-func plainObject(field string, v any, depth int) (any, error) {
-	members, err := object(field, v)
-	if err != nil {
-		return nil, err
-	}
-	out := make(map[string]any, len(members))
-	for _, m := range members {
-		if m.value == nil {
-			continue
-		}
-		if _, err := text(field, m.name); err != nil {
-			return nil, err
-		}
-		if out[m.name], err = plain(join(field, m.name), m.value, depth-1); err != nil {
-			return nil, err
-		}
-	}
-	return out, nil
-}
-
-func finite(field string, f float64) (any, error) {
-	if math.IsNaN(f) || math.IsInf(f, 0) {
-		return nil, invalid(field, "want a number, got one that is not finite")
-	}
-	return f, nil
+	return instant(m.name, m.value)
 }
