@@ -34,11 +34,11 @@ short: ## The quick tests only, without the race detector
 
 .PHONY: crash
 crash: ## Kill -9 under load, 200 rounds (make test does 25)
-	MUSTER_CRASH_ROUNDS=200 $(GO) test -count=1 -timeout 60m -run 'Crash' -v ./cmd/...
+	MUSTER_CRASH_ROUNDS=200 $(GO) test -count=1 -timeout 60m -run 'Kill9' -v ./cmd/internal/e2e
 
 .PHONY: powercut
 powercut: ## Cut the power under load: writes that were not synced are thrown away (needs FUSE)
-	$(GO) test -count=1 -timeout 30m -run 'PowerCut' -v ./cmd/... ./eventlog/... ./bus/...
+	$(GO) test -count=1 -timeout 30m -run 'PowerCut' -v ./eventlog/natslog ./cmd/internal/e2e
 
 .PHONY: fuzz
 fuzz: ## Run every fuzz target for FUZZTIME (5m) each
