@@ -21,14 +21,15 @@ func newConfigPrint(c *cli) *cobra.Command {
 		Short: "Print every setting and where its value comes from",
 		Long: `Print every setting as serve would take it, given the same flags, environment and file,
 and where each value comes from. The output is itself a file that --config reads.`,
-		Example: "  MUSTER_PARTITIONS=8 muster config print --config muster.yaml",
-		Args:    takes(),
+		Example:     "  MUSTER_PARTITIONS=8 muster config print --config muster.yaml",
+		Annotations: inYAML,
+		Args:        takes(),
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			cfg, err := config.Load(cmd.Flags())
 			if err != nil {
 				return as(errUsage, err)
 			}
-			if c.format.or(table) == table {
+			if f := c.format.or(asYAML); f == asYAML || f == table {
 				return print(c.out, cfg.YAML())
 			}
 			values := cfg.Values()

@@ -119,6 +119,7 @@ func newMachinesShow(c *cli, dir *string) *cobra.Command {
 		Long: `Print a machine as YAML, in the form that --machines reads: copy it, change the name and
 the table, and check it with "muster machines check". With -o json it is printed as JSON.`,
 		Example:           "  muster machines show whatsapp@2 > my-machine.yaml",
+		Annotations:       inYAML,
 		Args:              takes("NAME"),
 		ValidArgsFunction: oneOf(machineNames),
 		RunE: func(_ *cobra.Command, args []string) error {

@@ -57,7 +57,7 @@ func TestMachinesOfAFolder(t *testing.T) {
 
 func TestMachinesShowReadsBack(t *testing.T) {
 	for _, name := range []string{"whatsapp@1", "whatsapp@2"} {
-		r := muster(t, "machines", "show", name)
+		r := muster(t, "machines", "show", name, "-o", "yaml")
 		r.want(t, 0, "")
 		muster(t, "machines", "check", file(t, "m.yaml", r.out)).want(t, 0, "")
 		r = muster(t, "machines", "show", name, "-o", "json")

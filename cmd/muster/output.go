@@ -17,7 +17,11 @@ const (
 	table  format = "table"
 	asJSON format = "json"
 	jsonl  format = "jsonl"
+	asYAML format = "yaml" // for the commands that say so, see inYAML
 )
+
+// inYAML marks a command that can print YAML.
+var inYAML = map[string]string{"output": string(asYAML)}
 
 // String returns the format's name.
 func (f *format) String() string { return string(*f) }
@@ -28,7 +32,7 @@ func (f *format) Type() string { return "format" }
 // Set reads a format's name.
 func (f *format) Set(text string) error {
 	switch format(text) {
-	case table, asJSON, jsonl:
+	case table, asJSON, jsonl, asYAML:
 		*f = format(text)
 		return nil
 	}

@@ -59,6 +59,12 @@ func newRoot(s streams) *cobra.Command {
 		Long:          longHelp,
 		SilenceUsage:  true,
 		SilenceErrors: true,
+		PersistentPreRunE: func(cmd *cobra.Command, _ []string) error {
+			if c.format == asYAML && cmd.Annotations["output"] != string(asYAML) {
+				return usage("%s prints no yaml; choose table, json or jsonl", cmd.CommandPath())
+			}
+			return nil
+		},
 	}
 	root.SetIn(s.in)
 	root.SetOut(s.out)

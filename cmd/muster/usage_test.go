@@ -22,6 +22,7 @@ func TestWrongUsageIsASentenceAndExit2(t *testing.T) {
 		{"stats now", `muster: muster stats takes no argument; 1 given (see muster stats --help)`},
 		{"stats --sever x", `muster: muster stats has no flag --sever; did you mean --server? (see muster stats --help)`},
 		{"stats -o xml", `muster: invalid argument "xml" for "-o, --output" flag: there is no format "xml"; it is table, json or jsonl (see muster stats --help)`},
+		{"stats -o yaml", `muster: muster stats prints no yaml; choose table, json or jsonl`},
 		{"stats --wait-for 3", `muster: invalid argument "3" for "--wait-for" flag: a position is written {"PARTITION":SEQUENCE}, e.g. {"0":123}: json: cannot unmarshal number into Go value of type api.AsOf (see muster stats --help)`},
 		{"accounts list --limit 0", `muster: --limit is 0; from 1 to 1000 are possible`},
 		{"accounts list --limit 1001", `muster: --limit is 1001; from 1 to 1000 are possible`},
