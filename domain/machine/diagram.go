@@ -64,7 +64,7 @@ func (m *Machine) Mermaid() string {
 	var css []string
 	for i, a := range arrows {
 		if !a.main {
-			css = append(css, fmt.Sprintf("path[id$='edge%d']", i+1)) // edge0 is the one from the start
+			css = append(css, fmt.Sprintf("path[id$=edge%d]", i+1)) // edge0 is the one from the start
 		}
 	}
 	var b strings.Builder

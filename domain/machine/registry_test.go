@@ -96,7 +96,7 @@ func TestDashesNameTheirEdges(t *testing.T) {
 	}
 	solid := map[string]bool{"[*] --> OFF": true, "OFF --> UP: open": true, "LOST --> UP: open": true, "UP --> ON: free": true}
 	for i, edge := range edges {
-		dashed := strings.Contains(text, "'edge"+string(rune('0'+i))+"'")
+		dashed := strings.Contains(text, "[id$=edge"+string(rune('0'+i))+"]")
 		if dashed == solid[edge] {
 			t.Errorf("edge %d, %q: dashed %v", i, edge, dashed)
 		}
