@@ -23,8 +23,7 @@ func trigger(name string, seconds int64, change ...func(*domain.Trigger)) *domai
 	return t
 }
 
-func data(d domain.Data) func(*domain.Trigger)      { return func(t *domain.Trigger) { t.Data = d } }
-func by(who domain.Initiator) func(*domain.Trigger) { return func(t *domain.Trigger) { t.By = who } }
+func data(d domain.Data) func(*domain.Trigger) { return func(t *domain.Trigger) { t.Data = d } }
 func account(id domain.AccountID) func(*domain.Trigger) {
 	return func(t *domain.Trigger) { t.Account = id }
 }
