@@ -28,7 +28,7 @@ func (c *cli) sendFile(ctx context.Context, path string, keepGoing bool) error {
 	if err != nil {
 		return err
 	}
-	defer in.Close() //nolint:errcheck // opened for reading
+	defer in.Close()
 	s, err := c.connect(ctx)
 	if err != nil {
 		return err

@@ -66,7 +66,7 @@ func (c *cli) try(path string, opts trace.Options) error {
 	if err != nil {
 		return err
 	}
-	defer in.Close() //nolint:errcheck // opened for reading
+	defer in.Close()
 	res, err := trace.Run(in, opts)
 	if err != nil {
 		return fmt.Errorf("%s: %w", path, err)

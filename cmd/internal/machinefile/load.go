@@ -1,6 +1,7 @@
 package machinefile
 
 import (
+	"bytes"
 	"errors"
 	"fmt"
 	"io"
@@ -122,7 +123,7 @@ func Parse(path string, text []byte) (*machine.Machine, error) {
 	}
 	root, def, faults := decode(text)
 	if len(faults) > 0 {
-		return nil, &Error{path, faults}
+		return nil, &Error{path, inFile(faults, text)}
 	}
 	m, err := machine.Compile(def)
 	if err == nil {
@@ -136,8 +137,18 @@ func Parse(path string, text []byte) (*machine.Machine, error) {
 	for _, f := range compiled {
 		faults = append(faults, Fault{Line: l.of(f), Name: f.Name, Text: f.Text})
 	}
+	return nil, &Error{path, inFile(faults, text)}
+}
+
+// inFile sorts faults by their lines, none of which is behind the file's last:
+// YAML also ends a line where an editor does not.
+func inFile(faults []Fault, text []byte) []Fault {
+	last := bytes.Count(text, []byte("\n")) + 1
+	for i := range faults {
+		faults[i].Line = min(faults[i].Line, last)
+	}
 	slices.SortStableFunc(faults, func(a, b Fault) int { return a.Line - b.Line })
-	return nil, &Error{path, faults}
+	return faults
 }
 
 // decode reads YAML into a definition, strictly.
