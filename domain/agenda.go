@@ -14,8 +14,24 @@ type Agenda struct {
 
 type entry struct {
 	account AccountID
-	due     Deadline // without its trigger
-	place   int
+	at      int64
+	sub     string
+	rank    int32
+	place   int32
+}
+
+// before is the order in which deadlines are judged.
+func (e *entry) before(o *entry) bool {
+	if e.at != o.at {
+		return e.at < o.at
+	}
+	if e.rank != o.rank {
+		return e.rank < o.rank
+	}
+	if e.account != o.account {
+		return e.account < o.account
+	}
+	return e.sub < o.sub
 }
 
 // NewAgenda returns an empty agenda.
@@ -23,16 +39,14 @@ func NewAgenda() *Agenda { return &Agenda{places: map[AccountID]*entry{}} }
 
 // Set makes d the account's next deadline, in place of the one before.
 func (g *Agenda) Set(account AccountID, d Deadline) {
-	d.Trigger = Trigger{}
 	if e, ok := g.places[account]; ok {
-		if e.due.At == d.At && e.due.Rank == d.Rank && e.due.Sub == d.Sub {
-			return
+		if e.at != d.At || e.rank != int32(d.Rank) || e.sub != d.Sub {
+			e.at, e.rank, e.sub = d.At, int32(d.Rank), d.Sub
+			heap.Fix(&g.items, int(e.place))
 		}
-		e.due = d
-		heap.Fix(&g.items, e.place)
 		return
 	}
-	e := &entry{account: account, due: d}
+	e := &entry{account: account, at: d.At, rank: int32(d.Rank), sub: d.Sub}
 	g.places[account] = e
 	heap.Push(&g.items, e)
 }
@@ -40,7 +54,7 @@ func (g *Agenda) Set(account AccountID, d Deadline) {
 // Remove forgets the account's deadline, if it has one.
 func (g *Agenda) Remove(account AccountID) {
 	if e, ok := g.places[account]; ok {
-		heap.Remove(&g.items, e.place)
+		heap.Remove(&g.items, int(e.place))
 		delete(g.places, account)
 	}
 }
@@ -60,7 +74,7 @@ func (g *Agenda) Next() (at int64, ok bool) {
 	if len(g.items) == 0 {
 		return 0, false
 	}
-	return g.items[0].due.At, true
+	return g.items[0].at, true
 }
 
 // PopDue takes the first deadline off when it is due at now or before; ok is
@@ -83,17 +97,17 @@ type entries []*entry
 
 func (s entries) Len() int { return len(s) }
 
-func (s entries) Less(i, j int) bool { return s[i].due.before(s[i].account, s[j].due, s[j].account) }
+func (s entries) Less(i, j int) bool { return s[i].before(s[j]) }
 
 func (s entries) Swap(i, j int) {
 	s[i], s[j] = s[j], s[i]
-	s[i].place, s[j].place = i, j
+	s[i].place, s[j].place = int32(i), int32(j)
 }
 
 // Push is for container/heap.
 func (s *entries) Push(x any) {
 	e := x.(*entry)
-	e.place = len(*s)
+	e.place = int32(len(*s))
 	*s = append(*s, e)
 }
 

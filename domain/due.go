@@ -3,7 +3,6 @@ package domain
 import (
 	"hash/fnv"
 	"strconv"
-	"strings"
 	"time"
 
 	"github.com/musterhq/muster/domain/machine"
@@ -210,18 +209,4 @@ func (s *search) settled() {
 		return
 	}
 	s.offer(a.UpSince+settleAfter, RankSettled, "", finding{name: "settled"})
-}
-
-// before says whether deadline d of account a comes before e of account b.
-func (d Deadline) before(a AccountID, e Deadline, b AccountID) bool {
-	if d.At != e.At {
-		return d.At < e.At
-	}
-	if d.Rank != e.Rank {
-		return d.Rank < e.Rank
-	}
-	if c := strings.Compare(string(a), string(b)); c != 0 {
-		return c < 0
-	}
-	return d.Sub < e.Sub
 }
