@@ -21,8 +21,7 @@ type scanner struct {
 	report                Report
 }
 
-// block reads one block. After damage it goes on: what stands behind is still
-// named, since the server will drop it.
+// block reads one block file.
 func (s *scanner) block(path string, number int, last bool) error {
 	b, err := s.load(path)
 	if err != nil {
@@ -37,6 +36,14 @@ func (s *scanner) block(path string, number int, last bool) error {
 	if err != nil {
 		return err
 	}
+	s.records(c, path, b, last)
+	return nil
+}
+
+// records reads the records of one block. After damage it goes on: what stands
+// behind is still named, since the server will drop it. last says that it is
+// the stream's last block.
+func (s *scanner) records(c *checker, path string, b []byte, last bool) {
 	damaged := false
 	for off := 0; off < len(b); {
 		r, ok := c.parse(b[off:])
@@ -48,7 +55,6 @@ func (s *scanner) block(path string, number int, last bool) error {
 		off += s.damaged(c, path, b, off, last && !damaged)
 		damaged = true
 	}
-	return nil
 }
 
 // load reads a whole block file into the scanner's buffer.

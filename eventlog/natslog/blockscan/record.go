@@ -27,6 +27,10 @@ const (
 	maxFlipped = 16 << 10 // longest record in which a flipped bit is searched for
 )
 
+// headerEnd ends every header. The header's length is not under the checksum,
+// so this is what shows that it is right.
+var headerEnd = []byte("\r\n\r\n")
+
 // record is one parsed record; it points into the block.
 type record struct {
 	seq     uint64
@@ -77,7 +81,10 @@ func (c *checker) parse(b []byte) (record, bool) {
 	}
 	rest := b[headSize+subject : size-sumSize]
 	if header {
-		rest = rest[4:]
+		n := int(binary.LittleEndian.Uint32(rest))
+		if rest = rest[4:]; n > len(rest) || !bytes.HasSuffix(rest[:n], headerEnd) {
+			return record{}, false
+		}
 	}
 	c.hash.Reset()
 	_, _ = c.hash.Write(b[4:20]) // a hash's Write never fails
