@@ -25,7 +25,7 @@ run: build ## Build and serve on 127.0.0.1 (NATS 4222, HTTP 8080), data in ./mus
 	./muster serve
 
 .PHONY: test
-test: vet ## Vet, then every test under the race detector (about ten minutes on two cores)
+test: vet ## Vet, then every test under the race detector
 	$(GO) test -race -timeout 20m ./...
 
 .PHONY: short
@@ -63,7 +63,7 @@ fmt: ## Format all Go files
 	gofmt -w $$($(GO) list -f '{{.Dir}}' ./...)
 
 .PHONY: lint
-lint: $(BIN)/golangci-lint ## golangci-lint with .golangci.yaml (the first run builds it, which takes minutes)
+lint: $(BIN)/golangci-lint ## golangci-lint with .golangci.yaml (the first run builds it, which takes long)
 	$(BIN)/golangci-lint run
 
 $(BIN)/golangci-lint:
