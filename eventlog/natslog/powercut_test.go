@@ -174,6 +174,9 @@ func missing(ledger, has map[string]string) (n int) {
 }
 
 func TestPowerCutLosesNothingAcknowledged(t *testing.T) {
+	if testing.Short() {
+		t.Skip("power cuts take half a minute: run without -short")
+	}
 	disk := powercuttest.Mount(t)
 	const cuts = 20
 	ledger, total := map[string]string{}, 0
@@ -193,6 +196,9 @@ func TestPowerCutLosesNothingAcknowledged(t *testing.T) {
 
 // The same test sees a loss where one must be.
 func TestPowerCutLosesWhatIsOnlySyncedNowAndThen(t *testing.T) {
+	if testing.Short() {
+		t.Skip("power cuts take half a minute: run without -short")
+	}
 	disk := powercuttest.Mount(t)
 	ledger, lost := map[string]string{}, 0
 	for i := range 4 {
