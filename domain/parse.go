@@ -32,18 +32,92 @@ func ParseLine(json []byte) (Trigger, error) {
 	return fromMembers(members)
 }
 
-// TriggerFromMap reads a trigger from decoded msgpack: the same names, rules
-// and errors as ParseTrigger. A time may also be a time.Time.
+// TriggerFromMap reads a trigger from a decoded map: the same names, rules and
+// errors as ParseTrigger. A time may also be a time.Time.
 func TriggerFromMap(m map[string]any) (Trigger, error) {
-	members := make([]member, 0, len(m))
+	f := NewFields()
 	for _, name := range slices.Sorted(maps.Keys(m)) {
-		members = append(members, newMember(name, m[name]))
+		if s, ok := m[name].(string); ok {
+			f.Text(name, s)
+		} else {
+			f.Value(name, m[name])
+		}
 	}
-	t, err := fromMembers(members)
+	return f.Trigger()
+}
+
+// Fields makes a trigger of its fields as a decoder meets them, by the rules of
+// ParseTrigger, without a map between. Use NewFields.
+type Fields struct {
+	t    Trigger
+	seen uint32
+	err  error // of the first bad field
+}
+
+// NewFields returns a Fields that has met none yet.
+func NewFields() Fields { return Fields{t: Trigger{Expect: NoExpect}} }
+
+// Text takes a field whose value is a text.
+func (f *Fields) Text(name, v string) { f.member(&member{name: name, text: v, isText: true}) }
+
+// Value takes a field with any other value: nil, bool, int64, uint64, float64,
+// []byte, []any, map[string]any or time.Time.
+func (f *Fields) Value(name string, v any) { f.member(&member{name: name, value: v}) }
+
+// Number takes a field whose value is a whole number.
+func (f *Fields) Number(name string, n int64) {
+	switch i := slices.Index(fieldNames, name); {
+	case i < 0 || f.seen&(1<<i) != 0 || n < 0:
+	case name == "epoch":
+		f.t.Epoch, f.seen = n, f.seen|1<<i
+		return
+	case name == "seq":
+		f.t.Seq, f.seen = n, f.seen|1<<i
+		return
+	case name == "expect":
+		f.t.Expect, f.seen = n, f.seen|1<<i
+		return
+	}
+	f.Value(name, n)
+}
+
+// Trigger returns the trigger and the first error: an [InvalidError], with
+// what could be read of the trigger, to name the account in an answer.
+func (f *Fields) Trigger() (Trigger, error) {
+	t, err := f.line()
 	if err == nil {
 		err = t.checkPublished()
 	}
 	return t, err
+}
+
+// line is Trigger for what may come from Muster itself.
+func (f *Fields) line() (Trigger, error) {
+	if f.err != nil {
+		return f.t, f.err
+	}
+	return f.t, f.t.check()
+}
+
+// member takes one field. It goes on after a bad one, so that the others are
+// known.
+func (f *Fields) member(m *member) {
+	i := slices.Index(fieldNames, m.name)
+	var err error
+	switch {
+	case i < 0:
+		err = unknownField(m.name)
+	case f.seen&(1<<i) != 0:
+		err = invalid(m.name, "is there twice")
+	case !m.isNull():
+		err = f.t.set(m)
+	}
+	if i >= 0 {
+		f.seen |= 1 << i
+	}
+	if f.err == nil {
+		f.err = err
+	}
 }
 
 // member is one name and value of an object, in the order of the text. A text
@@ -75,34 +149,13 @@ func (m *member) any() any {
 // fieldNames are the fields of a trigger, in the order in which they are written.
 var fieldNames = []string{"id", "account", "trigger", "key", "at", "source", "epoch", "seq", "by", "reason", "data", "expect", "machine", "mode", "labels"}
 
-// fromMembers fills a trigger. It goes on after a bad field, so that the others
-// are known, and returns the first error.
+// fromMembers makes a trigger of an object's members.
 func fromMembers(members []member) (Trigger, error) {
-	t := Trigger{Expect: NoExpect}
-	var first error
-	var seen uint32
-	for _, m := range members {
-		i := slices.Index(fieldNames, m.name)
-		var err error
-		switch {
-		case i < 0:
-			err = unknownField(m.name)
-		case seen&(1<<i) != 0:
-			err = invalid(m.name, "is there twice")
-		case !m.isNull():
-			err = t.set(&m)
-		}
-		if i >= 0 {
-			seen |= 1 << i
-		}
-		if first == nil {
-			first = err
-		}
+	f := NewFields()
+	for i := range members {
+		f.member(&members[i])
 	}
-	if first == nil {
-		first = t.check()
-	}
-	return t, first
+	return f.line()
 }
 
 func unknownField(name string) error {

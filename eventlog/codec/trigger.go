@@ -19,15 +19,78 @@ import (
 // what could be read, to name the account in an answer.
 func TriggerFromMsgpack(b []byte) (domain.Trigger, error) {
 	p := parser{cursor: cursor{b: b}}
-	m := p.object(1)
+	f := domain.NewFields()
+	p.trigger(&f)
 	if p.err == nil && p.i != len(b) {
 		p.fail("something follows the map")
 	}
-	t, err := domain.TriggerFromMap(m)
+	t, err := f.Trigger()
 	if p.err != nil {
 		err = asInvalid(p.err)
 	}
 	return t, err
+}
+
+// trigger reads the outermost map, field by field.
+func (p *parser) trigger(f *domain.Fields) {
+	if p.i < len(p.b) && !isMap(p.b[p.i]) {
+		p.fail("want a map")
+		return
+	}
+	for n := p.mapLen(); n > 0 && p.err == nil; n-- {
+		name := fieldName(p.text())
+		if p.err != nil {
+			return
+		}
+		switch x := nextByte(p.b, p.i); {
+		case isText(x):
+			if v := string(p.text()); p.err == nil {
+				f.Text(name, v)
+			}
+		case isInt(x) && x != 0xcf:
+			if v := p.int(); p.err == nil {
+				f.Number(name, v)
+			}
+		default:
+			v := p.value(1)
+			if p.err == nil {
+				f.Value(name, v)
+			} else {
+				p.err = within(name, p.err)
+			}
+		}
+	}
+}
+
+// fieldName is the name of a field; a usual one costs no allocation.
+func fieldName(b []byte) string {
+	switch string(b) {
+	case "id":
+		return "id"
+	case "account":
+		return "account"
+	case "trigger":
+		return "trigger"
+	case "key":
+		return "key"
+	case "at":
+		return "at"
+	case "source":
+		return "source"
+	case "epoch":
+		return "epoch"
+	case "seq":
+		return "seq"
+	case "by":
+		return "by"
+	case "reason":
+		return "reason"
+	case "data":
+		return "data"
+	case "expect":
+		return "expect"
+	}
+	return string(b)
 }
 
 // asInvalid makes an error of the parser one of domain's.
