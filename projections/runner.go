@@ -133,28 +133,52 @@ func (r *Runner) prepare(ctx context.Context) error {
 		return err
 	}
 	for _, p := range r.parts {
+		p.wake(p.position.Load())
 		r.checkCaughtUp(p)
 	}
 	return nil
 }
 
-// follow applies a partition's records until ctx ends.
+// follow applies a partition's records until ctx ends: first what is there,
+// then what comes.
 func (r *Runner) follow(ctx context.Context, p *runnerPart) error {
 	decode := r.cfg.NewDecode()
 	event := new(domain.Event)
+	for rec, err := range r.cfg.History.Read(ctx, p.number, p.position.Load()) {
+		if err != nil {
+			return fmt.Errorf("read partition %d: %w", p.number, err)
+		}
+		r.take(p, rec, decode, event)
+	}
+	if ctx.Err() != nil {
+		return nil
+	}
+	r.passEnd(p)
 	for rec, err := range r.cfg.Source.Follow(ctx, p.number, p.position.Load()) {
 		if err != nil {
 			return fmt.Errorf("follow partition %d: %w", p.number, err)
 		}
 		r.take(p, rec, decode, event)
-		if ctx.Err() != nil {
-			return nil
-		}
 	}
 	if ctx.Err() == nil {
 		return fmt.Errorf("follow partition %d: %w", p.number, errEnded)
 	}
 	return nil
+}
+
+// passEnd is for a partition that has been read to its end. When its last
+// records are missing, their place is taken as reached: they will never come.
+func (r *Runner) passEnd(p *runnerPart) {
+	position, target := p.position.Load(), p.target.Load()
+	if position >= target {
+		return
+	}
+	r.alarm(Alarm{Kind: GapInStream, Partition: p.number, Seq: target, Want: position + 1, Got: target + 1})
+	p.gate.Lock()
+	p.position.Store(target)
+	p.gate.Unlock()
+	p.wake(target)
+	r.checkCaughtUp(p)
 }
 
 // take applies one record to all views and then records the position.

@@ -12,6 +12,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"go.uber.org/goleak"
@@ -31,9 +32,10 @@ type recorder struct {
 	name    string
 	version int
 
-	mu      sync.Mutex
-	parts   []recorded
-	damaged []projections.Place
+	mu       sync.Mutex
+	parts    []recorded
+	damaged  []projections.Place
+	repeated int // events that it held already: the Runner should have dropped them
 }
 
 type recorded struct {
@@ -52,6 +54,7 @@ func (v *recorder) Apply(at projections.Place, e *domain.Event) {
 	defer v.mu.Unlock()
 	p := &v.parts[at.Partition]
 	if at.Seq <= p.seq {
+		v.repeated++
 		return
 	}
 	p.seq = at.Seq
@@ -265,6 +268,39 @@ func TestEmptyHistoryIsCaughtUp(t *testing.T) {
 	start(t, memlog.New(2), nil).caughtUp()
 }
 
+// TestWaitForWhatWasSaved: who waits before the saved state is loaded is told
+// when it is.
+func TestWaitForWhatWasSaved(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		log, blobs := memlog.New(1), new(memlog.Blobs)
+		newWriter(t, log).write(30)
+		first := start(t, log, func(c *projections.Config) { c.Blobs = blobs })
+		first.caughtUp()
+		if err := first.stop(); err != nil {
+			t.Fatal(err)
+		}
+		second, err := projections.New(projections.Config{
+			History: log, Roster: projections.NewRoster(1), Views: []projections.View{newRecorder(1)}, Blobs: blobs,
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		waited := make(chan error, 1)
+		go func() { waited <- second.WaitFor(context.Background(), 0, 30) }()
+		synctest.Wait() // it waits
+		ctx, cancel := context.WithCancel(context.Background())
+		go func() { _ = second.Run(ctx) }()
+		if err := <-waited; err != nil {
+			t.Error(err)
+		}
+		cancel()
+		<-second.Ended()
+		if s := second.Status(); s.Resumed != 30 {
+			t.Errorf("resumed %d records, want 30", s.Resumed)
+		}
+	})
+}
+
 func TestWaitFor(t *testing.T) {
 	log := memlog.New(2)
 	w := newWriter(t, log)
@@ -313,10 +349,11 @@ func TestManyWaiters(t *testing.T) {
 	waiters.Wait()
 }
 
-// failing is a history whose Follow or Info fails.
+// failing is a history that fails: Info at once, or Read and Follow after some
+// records.
 type failing struct {
 	*memlog.Log
-	after int // records before Follow fails; -1: Info fails
+	after int // records before it fails; -1: Info fails
 }
 
 var errBroken = errors.New("the disk is gone")
@@ -328,10 +365,18 @@ func (f failing) Info(ctx context.Context, p int) (eventlog.Info, error) {
 	return f.Log.Info(ctx, p)
 }
 
+func (f failing) Read(ctx context.Context, p int, after uint64) iter.Seq2[eventlog.Record, error] {
+	return f.fail(f.Log.Read(ctx, p, after))
+}
+
 func (f failing) Follow(ctx context.Context, p int, after uint64) iter.Seq2[eventlog.Record, error] {
+	return f.fail(f.Log.Follow(ctx, p, after))
+}
+
+func (f failing) fail(records iter.Seq2[eventlog.Record, error]) iter.Seq2[eventlog.Record, error] {
 	return func(yield func(eventlog.Record, error) bool) {
 		n := 0
-		for rec, err := range f.Log.Follow(ctx, p, after) {
+		for rec, err := range records {
 			if n++; n > f.after {
 				yield(eventlog.Record{}, errBroken)
 				return
@@ -341,6 +386,13 @@ func (f failing) Follow(ctx context.Context, p int, after uint64) iter.Seq2[even
 			}
 		}
 	}
+}
+
+// brokenFollow is a history that can be read but not followed.
+type brokenFollow struct{ *memlog.Log }
+
+func (f brokenFollow) Follow(context.Context, int, uint64) iter.Seq2[eventlog.Record, error] {
+	return func(yield func(eventlog.Record, error) bool) { yield(eventlog.Record{}, errBroken) }
 }
 
 func TestAnErrorOfTheLogEndsRun(t *testing.T) {
@@ -356,6 +408,37 @@ func TestAnErrorOfTheLogEndsRun(t *testing.T) {
 			t.Errorf("after %d records: it says that it has caught up", after)
 		default:
 		}
+	}
+	log := memlog.New(1)
+	newWriter(t, log).write(100)
+	r := start(t, log, func(c *projections.Config) { c.Source = brokenFollow{log} })
+	if err := <-r.ended; !errors.Is(err, errBroken) {
+		t.Errorf("run ended with %v, want the follower's error", err)
+	}
+	if got, want := r.view.state(), fold(t, log); !slices.Equal(got, want) {
+		t.Errorf("what had been read is %v, want %v", got, want)
+	}
+}
+
+// TestTheLastRecordsAreMissing: they will never come, and nobody waits for them.
+func TestTheLastRecordsAreMissing(t *testing.T) {
+	log := memlog.New(1)
+	w := newWriter(t, log)
+	w.write(20)
+	for seq := uint64(18); seq <= 20; seq++ {
+		log.Drop(0, seq)
+	}
+	r := start(t, log, nil)
+	r.caughtUp()
+	r.reach(log)
+	s := r.Status()
+	if len(s.FirstAlarms) != 1 || s.FirstAlarms[0].String() != "partition 0, sequence 20: records 18 to 20 of the stream are missing" {
+		t.Errorf("alarms: %v", s.FirstAlarms)
+	}
+	w.one("acct-99")
+	r.reach(log)
+	if n := r.view.state()[0].events; n != 18 {
+		t.Errorf("%d events were applied, want 18", n)
 	}
 }
 
@@ -419,10 +502,18 @@ func TestAlarms(t *testing.T) {
 // repeating yields every record twice, and now and then goes back.
 type repeating struct{ *memlog.Log }
 
+func (f repeating) Read(ctx context.Context, p int, after uint64) iter.Seq2[eventlog.Record, error] {
+	return repeat(f.Log.Read(ctx, p, after))
+}
+
 func (f repeating) Follow(ctx context.Context, p int, after uint64) iter.Seq2[eventlog.Record, error] {
+	return repeat(f.Log.Follow(ctx, p, after))
+}
+
+func repeat(records iter.Seq2[eventlog.Record, error]) iter.Seq2[eventlog.Record, error] {
 	return func(yield func(eventlog.Record, error) bool) {
 		var before []eventlog.Record
-		for rec, err := range f.Log.Follow(ctx, p, after) {
+		for rec, err := range records {
 			before = append(before, rec)
 			for _, again := range before[max(0, len(before)-3):] {
 				if !yield(again, err) || !yield(rec, err) {
@@ -436,8 +527,10 @@ func (f repeating) Follow(ctx context.Context, p int, after uint64) iter.Seq2[ev
 func TestRecordsThatComeAgainAreDropped(t *testing.T) {
 	log := memlog.New(1)
 	w := newWriter(t, log)
-	w.write(100)
-	r := start(t, log, func(c *projections.Config) { c.Source = repeating{log} })
+	w.write(50)
+	r := start(t, log, func(c *projections.Config) { c.History = repeating{log} })
+	r.caughtUp()
+	w.write(50)
 	r.reach(log)
 	// The newest record comes before the two old ones are repeated, so there
 	// is no gap.

@@ -127,6 +127,7 @@ func (r *Runner) writePart(p *runnerPart, w io.Writer) (applied uint64, err erro
 	out.String(p.info.Incarnation)
 	out.Uint(p.position.Load())
 	out.Uint(uint64(p.lastSum()))
+	out.Uint(missing(p.info))
 	if err := out.Flush(); err != nil {
 		return 0, err
 	}
@@ -143,6 +144,15 @@ func (r *Runner) writePart(p *runnerPart, w io.Writer) (applied uint64, err erro
 		}
 	}
 	return p.applied, nil
+}
+
+// missing is the number of records between the first and the last of a stream
+// that are not there.
+func missing(info eventlog.Info) uint64 {
+	if span := info.Last - info.First + 1; info.Last > 0 && span > info.Messages {
+		return span - info.Messages
+	}
+	return 0
 }
 
 // lastSum is the checksum of the last record applied; the caller holds gate.
@@ -242,12 +252,15 @@ func (r *Runner) readHeader(src wire.Source) error {
 // readPart loads one partition, if it belongs to the history as it is.
 func (r *Runner) readPart(ctx context.Context, p *runnerPart, src wire.Source) error {
 	in := wire.NewReader(src)
-	incarnation, position, sum := in.String(), in.Uint(), uint32(in.Uint())
+	incarnation, position, sum, lost := in.String(), in.Uint(), uint32(in.Uint()), in.Uint()
 	if in.Err() != nil {
 		return in.Err()
 	}
 	if incarnation != p.info.Incarnation {
 		return fmt.Errorf("it belongs to stream %q, this is %q", incarnation, p.info.Incarnation)
+	}
+	if n := missing(p.info); n > lost {
+		return fmt.Errorf("%d records of the stream have gone missing since it was saved", n-lost)
 	}
 	if err := r.checkLast(ctx, p, position, sum); err != nil {
 		return err

@@ -134,6 +134,15 @@ func TestSavedStateThatIsWrong(t *testing.T) {
 			why: "2 partitions, the history 4",
 		},
 		{
+			name: "records have gone missing",
+			log: func(_ *testing.T, log *memlog.Log) *memlog.Log {
+				log.Drop(0, 3)
+				log.Drop(0, 4)
+				return log
+			},
+			why: "partition 0: 2 records of the stream have gone missing since it was saved",
+		},
+		{
 			name: "the last record is another one",
 			log: func(t *testing.T, log *memlog.Log) *memlog.Log {
 				info, _ := log.Info(t.Context(), 1)
@@ -211,12 +220,13 @@ func checkDiscarded(t *testing.T, log *memlog.Log, why string, with func(*projec
 // grown again.
 func TestSavedStateAheadOfTheStream(t *testing.T) {
 	for _, c := range []struct {
-		name string
-		last uint64
-		why  string
+		name  string
+		last  uint64
+		other bool // record 300 is another one
+		why   string
 	}{
-		{"shorter", 200, "it is at sequence 300, the stream ends at 200"},
-		{"the record is gone", 310, "the stream's record 300 is not the one it was saved after"},
+		{"it has not", 200, false, "it is at sequence 300, the stream ends at 200"},
+		{"it has", 310, true, "the stream's record 300 is not the one it was saved after"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			log, blobs := memlog.New(1), new(memlog.Blobs)
@@ -229,7 +239,10 @@ func TestSavedStateAheadOfTheStream(t *testing.T) {
 			}
 			w.write(20)
 			cut := truncated{log, c.last}
-			log.Drop(0, 300)
+			if c.other {
+				data := encode(t, "acct-1", 99)
+				log.Overwrite(0, 300, data)
+			}
 			r := start(t, log, func(cfg *projections.Config) { cfg.Blobs, cfg.History = blobs, cut })
 			r.caughtUp()
 			if s := r.Status(); s.Discarded != 1 || !strings.Contains(s.DiscardedBy, c.why) {
@@ -273,6 +286,54 @@ func TestSavesWhileItRuns(t *testing.T) {
 	if got, want := next.view.state(), fold(t, log); !slices.Equal(got, want) {
 		t.Errorf("got %v, want %v", got, want)
 	}
+}
+
+// TestSavesUnderLoad: whatever was saved while events came, its position is
+// exactly where its views are.
+func TestSavesUnderLoad(t *testing.T) {
+	log, kept := memlog.New(2), &keptBlobs{}
+	w := newWriter(t, log)
+	r := start(t, log, func(c *projections.Config) { c.Blobs, c.SaveAfter = kept, 20 })
+	for range 300 {
+		w.write(20)
+	}
+	r.reach(log)
+	if err := r.stop(); err != nil {
+		t.Fatal(err)
+	}
+	want := fold(t, log)
+	if len(kept.all) < 3 {
+		t.Fatalf("only %d saves: the test proves nothing", len(kept.all))
+	}
+	for i := 0; i < len(kept.all); i += 1 + len(kept.all)/10 {
+		blobs := new(memlog.Blobs)
+		if err := blobs.Put(t.Context(), projections.DefaultName, bytes.NewReader(kept.all[i])); err != nil {
+			t.Fatal(err)
+		}
+		next := start(t, log, func(c *projections.Config) { c.Blobs = blobs })
+		next.reach(log)
+		if err := next.stop(); err != nil {
+			t.Fatal(err)
+		}
+		if s := next.Status(); s.Resumed == 0 || s.Resumed+s.Applied != 6000 || next.view.repeated != 0 {
+			t.Errorf("save %d: resumed %d, applied %d, %d events that the view held already", i, s.Resumed, s.Applied, next.view.repeated)
+		}
+		if got := next.view.state(); !slices.Equal(got, want) {
+			t.Errorf("save %d: got %v, want %v", i, got, want)
+		}
+	}
+}
+
+// keptBlobs keeps all that was ever put.
+type keptBlobs struct {
+	memlog.Blobs
+	all [][]byte
+}
+
+func (b *keptBlobs) Put(ctx context.Context, name string, r io.Reader) error {
+	data, err := io.ReadAll(r)
+	b.all = append(b.all, data)
+	return errors.Join(err, b.Blobs.Put(ctx, name, bytes.NewReader(data)))
 }
 
 func TestSavesNowAndThen(t *testing.T) {

@@ -214,15 +214,21 @@ func (g *generator) legal(m *machine.Machine, state string) string {
 	return pick(g.rng, names)
 }
 
-// setting makes t one about the account itself.
+// setting makes t one about the account itself, or its messages.
 func (g *generator) setting(t *domain.Trigger) {
-	switch t.By = domain.ByUser; g.rng.IntN(4) {
+	switch t.By = domain.ByUser; g.rng.IntN(6) {
 	case 0:
 		t.Name, t.Data = "forget", nil
 	case 1:
 		t.Name, t.Data = "set_mode", domain.Data{"mode": pick(g.rng, []string{domain.ModeObserve, domain.ModeSupervise})}
 	case 2:
 		t.Name, t.Data = "set_labels", domain.Data{"labels": map[string]any{}}
+	case 3:
+		t.By, t.Key = domain.ByRemote, fmt.Sprint("m-", g.rng.IntN(5))
+		t.Name = pick(g.rng, []string{"message_pending", "message_sent", "message_replied", "message_failed"})
+	case 4:
+		t.By, t.Key = domain.ByRemote, fmt.Sprint("c-", g.rng.IntN(3))
+		t.Name, t.Data = "customer_message", domain.Data{"message": fmt.Sprint("q-", g.rng.IntN(9))}
 	default:
 		t.Name, t.Data = "set_labels", domain.Data{"labels": map[string]any{"pool": pick(g.rng, pools), "tier": "gold", "none": nil}}
 	}
