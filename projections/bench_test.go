@@ -132,6 +132,9 @@ func BenchmarkApply(b *testing.B) {
 						v.Apply(at, e)
 					}
 				})
+				if s, ok := views[0].(projections.Settler); ok {
+					s.Settle()
+				}
 				spent += cpu() - began
 				events += 5 * n
 				b.StopTimer()
@@ -187,6 +190,7 @@ func BenchmarkPage(b *testing.B) {
 	views := f.views()[:1]
 	f.events(4*n+500, func(at projections.Place, e *domain.Event) { views[0].Apply(at, e) })
 	v := views[0].(*accounts.View)
+	v.Settle()
 	for _, c := range []struct {
 		name   string
 		filter accounts.Filter

@@ -3,10 +3,11 @@
 //
 // It owns nothing but a copy: each account is the fold of domain.Evolve over
 // its events, less what only the judge needs (remembered ids, epochs, times of
-// sources, retries), in some 60 bytes of a row and its places in the indexes,
-// beside the roster's 45 for the id. Authoritative is the history. Accounts
-// that were forgotten are not shown; accounts with a damaged history are shown
-// and say so. Nothing in it can fail.
+// sources, retries). That takes about 75 bytes for the row and its places in
+// the indexes, beside 45 for the id in the roster, and more only for accounts
+// with conditions or messages. Authoritative is the history. Accounts that
+// were forgotten are not shown; accounts with a damaged history are shown and
+// say so. Nothing in it can fail.
 //
 // # Finding
 //

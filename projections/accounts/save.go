@@ -7,8 +7,6 @@ import (
 	"maps"
 	"slices"
 
-	"github.com/vmihailenco/msgpack/v5"
-
 	"github.com/musterhq/muster/domain"
 	"github.com/musterhq/muster/projections/internal/states"
 	"github.com/musterhq/muster/projections/internal/wire"
@@ -28,9 +26,7 @@ func (s *shard) save(w io.Writer) error {
 	for i := range uint32(s.rows.Len()) {
 		saveRow(out, s.rows.At(i))
 	}
-	if err := s.saveMore(out); err != nil {
-		return err
-	}
+	s.saveMore(out)
 	return out.Flush()
 }
 
@@ -45,7 +41,7 @@ func saveRow(out *wire.Writer, r *row) {
 	out.Uint(uint64(r.desired))
 }
 
-func (s *shard) saveMore(out *wire.Writer) error {
+func (s *shard) saveMore(out *wire.Writer) {
 	out.Uint(uint64(len(s.more)))
 	for _, number := range slices.Sorted(maps.Keys(s.more)) {
 		m := s.more[number]
@@ -60,14 +56,9 @@ func (s *shard) saveMore(out *wire.Writer) error {
 		}
 		out.Bool(m.talk != nil)
 		if m.talk != nil {
-			b, err := msgpack.Marshal(m.talk)
-			if err != nil {
-				return fmt.Errorf("messages and conversations: %w", err)
-			}
-			out.Bytes(b)
+			out.Bytes(domain.AppendCanonical(nil, &domain.Account{Talk: m.talk}))
 		}
 	}
-	return nil
 }
 
 // errShape is a saved state whose parts do not fit together.
@@ -122,10 +113,11 @@ func (s *shard) loadMore(in *wire.Reader) {
 			})
 		}
 		if in.Bool() {
-			m.talk = &domain.Talk{}
-			if err := msgpack.Unmarshal(in.Bytes(), m.talk); err != nil {
+			var a domain.Account
+			if err := a.UnmarshalBinary(in.Bytes()); err != nil {
 				in.Fail(fmt.Errorf("messages and conversations: %w", err))
 			}
+			m.talk = a.Talk
 		}
 		if in.Err() == nil {
 			s.more[number] = m

@@ -160,13 +160,22 @@ func (s *shard) store(number uint32, r *row, a *domain.Account, e *domain.Event,
 	if a.AsksLogin {
 		r.flags |= flagAsksLogin
 	}
-	if changed := len(e.Set) > 0 || len(e.Ended) > 0; changed || a.Talk != nil {
+	changed := len(e.Set) > 0 || len(e.Ended) > 0
+	if changed || a.Talk != s.talk(number, r) {
 		s.storeMore(number, r, &before, a, changed)
 	} else if before.shown() != r.shown() {
 		s.countConditions(&before, number, -1)
 		s.countConditions(r, number, +1)
 	}
 	s.reindex(number, &before, r)
+}
+
+// talk is what is kept of an account's messages and conversations, or nil.
+func (s *shard) talk(number uint32, r *row) *domain.Talk {
+	if r.flags&flagMore == 0 {
+		return nil
+	}
+	return s.more[number].talk
 }
 
 // word returns the number of a mode or of what is desired.
