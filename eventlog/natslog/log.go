@@ -105,7 +105,10 @@ type Log struct {
 
 // Open opens the log that the server keeps, or creates it. It fails when what
 // is there does not fit cfg, with a sentence that says what to do. The
-// connection stays the caller's; Close does not close it.
+// connection stays the caller's; Close does not close it. It is best made with
+// nats.ReconnectBufSize(-1): what the client keeps while it is not connected
+// may be stored long after it was reported unknown. (The guard makes that
+// harmless: of two sends of one record the server stores one.)
 func Open(ctx context.Context, nc *nats.Conn, cfg Config) (*Log, error) {
 	cfg, err := cfg.withDefaults()
 	if err != nil {
@@ -126,7 +129,11 @@ func Open(ctx context.Context, nc *nats.Conn, cfg Config) (*Log, error) {
 			return nil, errors.Join(fmt.Errorf("open log: %w", err), l.Close())
 		}
 		l.writers = append(l.writers, w)
-		if err := w.pass(0, 0); err != nil { // what an earlier run left behind
+		err = w.awaitReady(ctx)
+		if err == nil {
+			err = w.pass(0, 0) // what an earlier run left behind
+		}
+		if err != nil {
 			return nil, errors.Join(fmt.Errorf("open log: %w", err), l.Close())
 		}
 	}

@@ -128,7 +128,7 @@ func (s *Server) Conn(t testing.TB, opts ...nats.Option) *nats.Conn {
 }
 
 func reconnecting() []nats.Option {
-	return []nats.Option{nats.MaxReconnects(-1), nats.ReconnectWait(10 * time.Millisecond), nats.ReconnectJitter(0, 0)}
+	return []nats.Option{nats.MaxReconnects(-1), nats.ReconnectWait(10 * time.Millisecond), nats.ReconnectJitter(0, 0), nats.ReconnectBufSize(-1)}
 }
 
 func closing(t testing.TB) func(*nats.Conn, error) *nats.Conn {
