@@ -85,7 +85,7 @@ func (w *writer) replay(ctx context.Context, rep *LoadReport) error {
 		}
 		w.last = rec.Seq
 		rep.Replayed++
-		if w.cfg.OnReplay != nil {
+		if w.cfg.OnReplay != nil && !w.quiet {
 			if chunk = append(chunk, rec); len(chunk) == cap(chunk) {
 				w.cfg.OnReplay(w.partition, chunk)
 				chunk = make([]eventlog.Record, 0, 1024)
@@ -106,6 +106,7 @@ func (w *writer) fold(rec eventlog.Record, reader *codec.Reader, e *domain.Event
 		s = &slot{}
 		w.slots[id] = s
 	}
+	e.Account = id // kept when it is the same, which saves a copy
 	err := reader.Fold(rec.Data, e)
 	if errors.Is(err, codec.ErrRecordVersion) {
 		return fmt.Errorf("replay sequence %d of account %q: %w", rec.Seq, id, err)

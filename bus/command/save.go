@@ -107,13 +107,14 @@ func (w *writer) loadSnapshot(ctx context.Context, info eventlog.Info, rep *Load
 		Fold: domain.FoldVersion, Partition: w.partition, Partitions: len(w.set.writers), Incarnation: info.Incarnation,
 	}
 	var seen witness
+	reader := codec.NewReader()
 	h, refused, err := snapshot.Load(ctx, w.cfg.Blobs, want, func(h snapshot.Header, entries iter.Seq2[snapshot.Entry, error]) error {
 		w.slots = make(map[domain.AccountID]*slot, h.Count)
 		for e, err := range entries {
 			if err != nil {
 				return err
 			}
-			acct, err := codec.DecodeAccount(e.State)
+			acct, err := reader.Account(e.State)
 			if err != nil {
 				return err
 			}

@@ -13,8 +13,9 @@ import (
 // Set is the writers of the partitions that this process owns.
 type Set struct {
 	cfg     Config
-	writers []*writer // by partition; nil: not owned
-	mu      sync.RWMutex
+	writers []*writer    // by partition; nil: not owned
+	mu      sync.RWMutex // guards writers and closed
+	closed  bool
 	failed  chan struct{}
 	failErr error
 	once    sync.Once
@@ -45,6 +46,9 @@ func (s *Set) Open(ctx context.Context, partition int, damaged map[string]string
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	if s.closed {
+		return report, ErrShuttingDown
+	}
 	if s.writers[partition] != nil {
 		return report, fmt.Errorf("open partition %d: it is open already", partition)
 	}
@@ -128,9 +132,10 @@ func (s *Set) Release(ctx context.Context, partition int) error {
 // have ended, or with ctx's error when ctx ends first (then callers that still
 // wait are answered with ErrUndecided or ErrShuttingDown).
 func (s *Set) Close(ctx context.Context) error {
-	s.mu.RLock()
+	s.mu.Lock()
+	s.closed = true
 	writers := append([]*writer(nil), s.writers...)
-	s.mu.RUnlock()
+	s.mu.Unlock()
 	errs := make([]error, len(writers))
 	var wg sync.WaitGroup
 	for i, w := range writers {
@@ -143,17 +148,28 @@ func (s *Set) Close(ctx context.Context) error {
 	return errors.Join(errs...)
 }
 
-// Accounts calls f with the folded accounts of all owned partitions as they
-// are at one moment per partition, and returns the sequence up to which each is
-// folded. The accounts must not be changed.
+// states are the folded accounts of a partition: what its writer holds, or,
+// when another process owns it, what the log says now.
+func (s *Set) states(ctx context.Context, p int) ([]frozen, uint64, error) {
+	if w := s.writer(p); w != nil {
+		return w.snapshotNow(ctx)
+	}
+	w := newWriter(s, p)
+	w.quiet = true
+	if _, err := w.load(ctx, nil); err != nil {
+		return nil, 0, err
+	}
+	return w.freeze(), w.last, nil
+}
+
+// Accounts calls f with the folded accounts of all partitions as they are at
+// one moment per partition, and returns the sequence up to which each is
+// folded. Those of partitions that this process does not own are read from the
+// log. The accounts must not be changed.
 func (s *Set) Accounts(ctx context.Context, f func(*domain.Account)) (map[int]uint64, error) {
 	asOf := map[int]uint64{}
 	for p := range s.writers {
-		w := s.writer(p)
-		if w == nil {
-			continue
-		}
-		states, seq, err := w.snapshotNow(ctx)
+		states, seq, err := s.states(ctx, p)
 		if err != nil {
 			return nil, fmt.Errorf("partition %d: %w", p, err)
 		}
@@ -165,8 +181,8 @@ func (s *Set) Accounts(ctx context.Context, f func(*domain.Account)) (map[int]ui
 	return asOf, nil
 }
 
-// Digest is the digest over all accounts of the owned partitions, their number
-// (forgotten ones included in neither), and the sequences up to which it holds.
+// Digest is the digest over all accounts, their number (forgotten ones included
+// in neither), and the sequences up to which it holds.
 func (s *Set) Digest(ctx context.Context) (digest string, accounts int, asOf map[int]uint64, err error) {
 	var all []*domain.Account
 	asOf, err = s.Accounts(ctx, func(a *domain.Account) {

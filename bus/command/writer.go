@@ -23,6 +23,7 @@ type writer struct {
 	last        uint64 // sequence of the partition's last record that is folded
 	incarnation string // of the partition's stream
 	saved       savedAt
+	quiet       bool          // only folds: nobody else is given what it reads
 	saving      chan struct{} // closed when the snapshot being written is done; nil: none is
 
 	queue chan *request

@@ -7,6 +7,7 @@ import (
 	"io"
 	"log/slog"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/nats-io/nats.go"
@@ -49,6 +50,7 @@ type App struct {
 	blobs  eventlog.Blobs
 	hurt   damage
 	set    *command.Set
+	owners *owners
 	views  *views
 	svc    *bus.Service
 
@@ -171,33 +173,34 @@ func (a *App) stop() error {
 	return errors.Join(errs...)
 }
 
-// openWriters takes all partitions over, as many at a time as there is use for.
+// openWriters takes the partitions over.
 func (a *App) openWriters(ctx context.Context) error {
-	set, err := command.NewSet(command.Config{
+	n := a.events.Partitions()
+	leases, err := natslog.OpenLeases(ctx, a.nc, a.events.Replicas())
+	if err != nil {
+		return fmt.Errorf("open the writers: %w", err)
+	}
+	o := &owners{
+		leases: leases, name: a.instanceName(), log: a.log.With("component", "owner"), report: a.report, failed: a.failed,
+		damaged:   func(p int) map[string]string { return a.hurt.accounts(p, n) },
+		revisions: make([]atomic.Uint64, n), owned: map[int]bool{},
+	}
+	a.set, err = command.NewSet(command.Config{
 		Log: a.events, Judge: a.judge, Blobs: a.blobs,
 		SnapshotEvery: a.cfg.SnapshotEvery, SnapshotAfter: a.cfg.SnapshotPeriod,
 		Logger:   a.log.With("component", "writer"),
 		OnCommit: a.views.offer,
 		OnEvents: lineWriter(a.opts.Transitions),
+		Writer:   func(p int) uint64 { return o.revisions[p].Load() },
 	})
 	if err != nil {
 		return fmt.Errorf("open the writers: %w", err)
 	}
-	a.set = set
-	a.onEnd("writers", 30*time.Second, set.Close)
-	errs := make([]error, a.events.Partitions())
-	var wg sync.WaitGroup
-	for p := range a.events.Partitions() {
-		wg.Go(func() {
-			rep, err := set.Open(ctx, p, a.hurt.accounts(p, a.events.Partitions()))
-			errs[p] = err
-			if err == nil {
-				a.report(rep)
-			}
-		})
-	}
-	wg.Wait()
-	return errors.Join(errs...)
+	o.set, a.owners = a.set, o
+	a.onEnd("leases", 5*time.Second, func(ctx context.Context) error {
+		return errors.Join(a.set.Close(ctx), o.end(ctx))
+	})
+	return o.start(ctx, n)
 }
 
 // report tells the operator what taking a partition over has found.
@@ -231,16 +234,17 @@ func (a *App) startBus(context.Context) error {
 		return fmt.Errorf("open the bus: %w", err)
 	}
 	a.onEnd("bus", 10*time.Second, a.svc.Stop)
+	// The first thing to end: callers are still there to be told so, and those
+	// whose trigger was taken are still answered.
+	a.onEnd("writers", 30*time.Second, a.set.Close)
 	commands, err := dispatch.Register(a.svc, dispatch.Config{
 		Judge: a.set, Partitions: a.events.Partitions(), Logger: a.log.With("component", "commands"),
 	})
 	if err != nil {
 		return fmt.Errorf("open the bus: %w", err)
 	}
-	for p := range a.events.Partitions() {
-		if err := commands.Serve(p); err != nil {
-			return fmt.Errorf("open the bus: %w", err)
-		}
+	if err := a.owners.bind(commands); err != nil {
+		return fmt.Errorf("open the bus: %w", err)
 	}
 	if err := query.Register(a.svc, query.Config{Logger: a.log.With("component", "queries")}, a.queries()); err != nil {
 		return fmt.Errorf("open the bus: %w", err)
