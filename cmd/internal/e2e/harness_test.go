@@ -85,8 +85,21 @@ func freeAddr(t testing.TB) string {
 // start runs `muster serve` with its own addresses and the arguments.
 func start(t testing.TB, args ...string) *proc {
 	t.Helper()
-	p := &proc{t: t, nats: freeAddr(t), http: freeAddr(t), out: &lines{}, done: make(chan struct{})}
-	p.cmd = exec.Command(binary, append([]string{"serve", "--http", p.http, "--nats-listen", p.nats}, args...)...)
+	addr := freeAddr(t)
+	return run(t, addr, append([]string{"--nats-listen", addr}, args...)...)
+}
+
+// startOn runs `muster serve` on the NATS server at an address.
+func startOn(t testing.TB, addr string, args ...string) *proc {
+	t.Helper()
+	return run(t, addr, append([]string{"--nats-url", "nats://" + addr}, args...)...)
+}
+
+// run runs `muster serve`, whose clients connect to the address nats.
+func run(t testing.TB, nats string, args ...string) *proc {
+	t.Helper()
+	p := &proc{t: t, nats: nats, http: freeAddr(t), out: &lines{}, done: make(chan struct{})}
+	p.cmd = exec.Command(binary, append([]string{"serve", "--http", p.http}, args...)...)
 	p.cmd.Stderr, p.cmd.Stdout = p.out, p.out
 	if err := p.cmd.Start(); err != nil {
 		t.Fatal(err)
