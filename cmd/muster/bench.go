@@ -2,6 +2,7 @@ package main
 
 import (
 	"fmt"
+	"os"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -17,7 +18,7 @@ func newBench(c *cli) *cobra.Command {
 over loopback. Figures come on stderr as they are measured; the report is data. Compare
 figures of one run with each other, never with those of another machine.`,
 	}
-	cmd.AddCommand(newBenchAppend(c))
+	cmd.AddCommand(newBenchAppend(c), newBenchRestart(c))
 	return group(cmd)
 }
 
@@ -42,6 +43,42 @@ func newBenchAppend(c *cli) *cobra.Command {
 	f.IntSliceVar(&cfg.Partitions, "partitions", []int{1, 2, 4, 8}, "partition counts")
 	f.IntSliceVar(&cfg.Callers, "callers", []int{1, 16, 256, 1024}, "numbers of callers that wait for an answer each")
 	f.DurationVar(&cfg.During, "duration", 2*time.Second, "time of one measurement")
+	return cmd
+}
+
+func newBenchRestart(c *cli) *cobra.Command {
+	var cfg bench.RestartConfig
+	cmd := &cobra.Command{
+		Use:   "restart",
+		Short: "Measure memory and starts: from the log alone, and from snapshots",
+		Args:  takes(),
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			program, err := os.Executable()
+			if err != nil {
+				return fmt.Errorf("bench restart: find this program: %w", err)
+			}
+			cfg.Program = program
+			cfg.Say = func(row string) { fmt.Fprintln(c.err, row) }
+			rep, err := bench.Restart(cmd.Context(), cfg)
+			if err != nil {
+				return fmt.Errorf("bench restart: %w", err)
+			}
+			return c.show(rep, func(t *grid) {
+				t.head("WHAT", "FIGURE")
+				t.row("resident bytes per account, above an empty server", fmt.Sprintf("%.0f", rep.BytesPerAccount))
+				t.row("replay, events/s", fmt.Sprintf("%.0f", rep.ReplayRate))
+				t.row("bare ordered consumer, events/s", fmt.Sprintf("%.0f", rep.ConsumerRate))
+				t.row("replay / bare consumer", fmt.Sprintf("%.2f", rep.ReplayRatio))
+				t.row("ready from the log alone, s", fmt.Sprintf("%.2f", rep.ReplayS))
+				t.row("ready from snapshots, s", fmt.Sprintf("%.2f", rep.SnapshotS))
+				t.row("log alone / snapshots", fmt.Sprintf("%.1f", rep.SnapshotGain))
+			})
+		},
+	}
+	f := cmd.Flags()
+	f.StringVar(&cfg.Dir, "dir", "", "where scratch directories are made (default: the system's)")
+	f.IntVar(&cfg.Accounts, "accounts", 200_000, "accounts")
+	f.IntVar(&cfg.Events, "events", 1_000_000, "events, spread evenly over the accounts")
 	return cmd
 }
 

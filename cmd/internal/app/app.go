@@ -92,6 +92,10 @@ func (a *App) NATSURL() string {
 	return a.server.URL()
 }
 
+// Writers are the partitions' writers, for a program that runs in this process.
+// nil before they are open.
+func (a *App) Writers() *command.Set { return a.set }
+
 // Connect opens a connection for a client in this process.
 func (a *App) Connect(name string) (*nats.Conn, error) {
 	if a.server != nil {

@@ -264,6 +264,13 @@ func serve(ctx context.Context, parent, sync string, partitions int) (*running, 
 	return run(ctx, cfg, dir)
 }
 
+// serveDir is serve with four partitions on a directory that stays.
+func serveDir(ctx context.Context, dir, sync string) (*running, error) {
+	cfg := config.Default()
+	cfg.Data, cfg.HTTP, cfg.NATSListen, cfg.Sync = dir, "127.0.0.1:0", "127.0.0.1:0", sync
+	return run(ctx, cfg, "")
+}
+
 // run starts a Muster with a configuration; stop removes dir if it is not "".
 func run(ctx context.Context, cfg config.Config, dir string) (*running, error) {
 	runCtx, cancel := context.WithCancel(context.WithoutCancel(ctx))
