@@ -10,6 +10,15 @@ type Talk struct {
 	conversations tree[*Conversation]
 }
 
+// EvolveTalk applies an event to what is known of an account's messages and
+// conversations, and to nothing else: the part of [Evolve] for who keeps only
+// that. t is not changed; nil is an account without any. It keeps e's strings.
+func EvolveTalk(t *Talk, e *Event) *Talk {
+	a := Account{Talk: t}
+	a.talk(e)
+	return a.Talk
+}
+
 // talk applies an event to messages and conversations.
 func (a *Account) talk(e *Event) {
 	if a.Talk == nil && (e.Kind != KindMessage && e.Kind != KindConversation || !e.legal()) {
@@ -131,7 +140,7 @@ func (s *search) talk() {
 		if e.rank == RankStalled {
 			what = finding{name: "message_stalled", key: e.key}
 		}
-		s.offer(e.at, e.rank, e.key, what)
+		s.offer(e.at, int(e.rank), e.key, what)
 	}
 	if n := t.conversations.root; n != nil && n.earliest != nil {
 		e := n.earliest

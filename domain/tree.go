@@ -11,6 +11,7 @@ type tree[T kept] struct{ root *node[T] }
 // kept is what a tree asks of its values.
 type kept interface {
 	deadline() (at int64, rank int)  // never = none
+	kind() uint16                    // a bit for each thing it can be looked for by
 	marked() (at int64, marked bool) // whether it counts as marked, and since when
 	appendCanonical(w *canonical)    // every field
 }
@@ -21,13 +22,15 @@ type node[T kept] struct {
 	left, right *node[T]
 	priority    uint64
 
-	count    int      // values below and here
-	marks    int      // marked ones among them
+	count    int32    // values below and here
+	marks    int32    // marked ones among them
 	earliest *node[T] // with the first deadline; nil = none has one
 	oldest   *node[T] // marked first; nil = none is marked
 	at       int64    // own deadline
-	rank     int
 	markedAt int64
+	rank     int32
+	own      uint16 // the value's kind
+	kinds    uint16 // of the values below and here
 }
 
 // priorityOf spreads FNV-1a over all bits.
@@ -67,7 +70,15 @@ func (t tree[T]) len() int {
 	if t.root == nil {
 		return 0
 	}
-	return t.root.count
+	return int(t.root.count)
+}
+
+// kinds are those of all values.
+func (t tree[T]) kinds() uint16 {
+	if t.root == nil {
+		return 0
+	}
+	return t.root.kinds
 }
 
 // each calls f for all keys in their order, until it says false.
@@ -77,17 +88,36 @@ func (n *node[T]) each(f func(string, T) bool) bool {
 	return n == nil || n.left.each(f) && f(n.key, n.value) && n.right.each(f)
 }
 
+// behind calls f for the keys behind after whose values are of one of the
+// kinds, in their order, until it says false. It looks only where there are
+// such.
+func (t tree[T]) behind(after string, kinds uint16, f func(key string, value T) bool) {
+	t.root.behind(after, kinds, f)
+}
+
+func (n *node[T]) behind(after string, kinds uint16, f func(string, T) bool) bool {
+	if n == nil || n.kinds&kinds == 0 {
+		return true
+	}
+	if n.key > after {
+		if !n.left.behind(after, kinds, f) || n.own&kinds != 0 && !f(n.key, n.value) {
+			return false
+		}
+	}
+	return n.right.behind(after, kinds, f)
+}
+
 func (n *node[T]) put(key string, value T) *node[T] {
 	if n == nil {
 		n = &node[T]{key: key, value: value, priority: priorityOf(key)}
-		n.own()
+		n.note()
 		return n.fix()
 	}
 	c := *n
 	switch {
 	case key == n.key:
 		c.value = value
-		c.own()
+		c.note()
 	case key < n.key:
 		c.left = n.left.put(key, value)
 		if c.left.priority > c.priority {
@@ -152,9 +182,10 @@ func merge[T kept](a, b *node[T]) *node[T] {
 	}
 }
 
-// own notes the value's deadline and mark.
-func (n *node[T]) own() {
-	n.at, n.rank = n.value.deadline()
+// note notes the value's deadline, mark and kind.
+func (n *node[T]) note() {
+	at, rank := n.value.deadline()
+	n.at, n.rank, n.own = at, int32(rank), n.value.kind()
 	var marked bool
 	if n.markedAt, marked = n.value.marked(); !marked {
 		n.markedAt = never
@@ -163,7 +194,7 @@ func (n *node[T]) own() {
 
 // fix brings the sums of a new node up to date and returns it.
 func (n *node[T]) fix() *node[T] {
-	n.count, n.marks, n.earliest, n.oldest = 1, 0, nil, nil
+	n.count, n.marks, n.earliest, n.oldest, n.kinds = 1, 0, nil, nil, n.own
 	if n.at != never {
 		n.earliest = n
 	}
@@ -174,6 +205,7 @@ func (n *node[T]) fix() *node[T] {
 		if child == nil {
 			continue
 		}
+		n.kinds |= child.kinds
 		n.count += child.count
 		n.marks += child.marks
 		if e := child.earliest; e != nil && (n.earliest == nil || e.dueBefore(n.earliest)) {
@@ -208,7 +240,7 @@ func build[T kept](keys []string, values []T) tree[T] {
 	var spine []*node[T] // the way to the last node, by falling priority
 	for i, key := range keys {
 		n := &node[T]{key: key, value: values[i], priority: priorityOf(key)}
-		n.own()
+		n.note()
 		for len(spine) > 0 && spine[len(spine)-1].priority < n.priority {
 			n.left = spine[len(spine)-1].fix()
 			spine = spine[:len(spine)-1]

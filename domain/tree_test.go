@@ -13,6 +13,7 @@ type probe struct{ at, mark int64 }
 
 func (p probe) deadline() (int64, int)       { return p.at, 1 }
 func (p probe) marked() (int64, bool)        { return p.mark, p.mark != 0 }
+func (p probe) kind() uint16                 { return 1 << (p.mark % 5) }
 func (p probe) appendCanonical(w *canonical) { w.number(p.at, p.mark) }
 
 func readProbe(r *canonicalReader) probe { return probe{r.number(), r.number()} }
@@ -87,8 +88,13 @@ func checkTree(t *testing.T, tr tree[probe], model map[string]probe) {
 		if got := keyOf(n.earliest); got != earliest {
 			t.Fatalf("earliest %q, want %q", got, earliest)
 		}
-		if got := keyOf(n.oldest); got != oldest || n.marks != marks {
+		if got := keyOf(n.oldest); got != oldest || int(n.marks) != marks {
 			t.Fatalf("oldest %q of %d, want %q of %d", got, n.marks, oldest, marks)
+		}
+	}
+	for _, kinds := range []uint16{1, 1 << 3, 1<<2 | 1<<4} {
+		for _, after := range []string{"", "m15", "m299", "z"} {
+			checkBehind(t, tr, model, after, kinds)
 		}
 	}
 	w := canonical{}
@@ -99,6 +105,31 @@ func checkTree(t *testing.T, tr tree[probe], model map[string]probe) {
 	back.appendCanonical(&w2)
 	if r.bad || len(r.b) != 0 || string(w.b) != string(w2.b) || !same(tr.root, back.root) {
 		t.Fatal("written and read back it is another tree")
+	}
+}
+
+// checkBehind: what is found behind a key by its kind is what a look at all of
+// them finds, whether the walk is broken off or not.
+func checkBehind(t *testing.T, tr tree[probe], model map[string]probe, after string, kinds uint16) {
+	t.Helper()
+	var want []string
+	for _, key := range slices.Sorted(maps.Keys(model)) {
+		if p := model[key]; key > after && p.kind()&kinds != 0 {
+			want = append(want, key)
+		}
+	}
+	for _, most := range []int{1 << 20, 2} {
+		var got []string
+		tr.behind(after, kinds, func(key string, p probe) bool {
+			if p != model[key] {
+				t.Fatalf("%s: %v, want %v", key, p, model[key])
+			}
+			got = append(got, key)
+			return len(got) < most
+		})
+		if first := want[:min(most, len(want))]; !slices.Equal(got, first) {
+			t.Fatalf("behind %q, kinds %b: %v, want %v", after, kinds, got, first)
+		}
 	}
 }
 
@@ -113,7 +144,7 @@ func same(a, b *node[probe]) bool {
 	if a == nil || b == nil {
 		return a == b
 	}
-	return a.key == b.key && a.count == b.count && a.marks == b.marks && keyOf(a.earliest) == keyOf(b.earliest) && keyOf(a.oldest) == keyOf(b.oldest) &&
+	return a.key == b.key && a.count == b.count && a.marks == b.marks && a.kinds == b.kinds && keyOf(a.earliest) == keyOf(b.earliest) && keyOf(a.oldest) == keyOf(b.oldest) &&
 		same(a.left, b.left) && same(a.right, b.right)
 }
 

@@ -2,6 +2,7 @@ package domain
 
 import (
 	"maps"
+	"slices"
 	"time"
 
 	"github.com/musterhq/muster/domain/machine"
@@ -93,6 +94,12 @@ func (j *Judge) Class(a *Account) string {
 // Can says whether the account can read, send or bulk in a scope ("" = none
 // named): what its state can, minus what its conditions block.
 func (j *Judge) Can(a *Account, what, scope string) bool {
+	return j.stateCan(a, what) && (what == machine.CanRead || !slices.ContainsFunc(a.Conditions, func(c Condition) bool { return blocks(&c, what, scope) }))
+}
+
+// stateCan says what the account's state can. A machine that this process does
+// not know can nothing.
+func (j *Judge) stateCan(a *Account, what string) bool {
 	m, ok := j.machines.Get(a.Machine)
 	if !ok {
 		return false
@@ -102,26 +109,67 @@ func (j *Judge) Can(a *Account, what, scope string) bool {
 	case machine.CanRead:
 		return read
 	case machine.CanSend:
-		return send && !blocks(a, what, scope)
+		return send
 	case machine.CanBulk:
-		return bulk && !blocks(a, what, scope)
+		return bulk
 	default:
 		return false
 	}
 }
 
 // blocks says whether a condition forbids to send, or to send in bulk.
-func blocks(a *Account, what, scope string) bool {
-	for i := range a.Conditions {
-		c := &a.Conditions[i]
-		if meaning, _ := machine.ConditionNamed(c.Name); !meaning.NoSend {
-			continue
-		}
-		if c.Scope == "" || c.Scope == scope || what == machine.CanBulk && scope == "" {
-			return true
+func blocks(c *Condition, what, scope string) bool {
+	if meaning, _ := machine.ConditionNamed(c.Name); !meaning.NoSend {
+		return false
+	}
+	return c.Scope == "" || c.Scope == scope || what == machine.CanBulk && scope == ""
+}
+
+// Block is why an account can not do something.
+type Block struct {
+	State      bool        // its state has not the capability
+	Conditions []Condition // those that forbid it, by name and scope
+	Until      int64       // unix ns: when nothing of this stands in the way any more, as far as is known; 0 = no end is known
+}
+
+// Blocked says why the account can not read, send or bulk in a scope; ok is
+// false when it can. It agrees with [Judge.Can].
+func (j *Judge) Blocked(a *Account, what, scope string) (b Block, ok bool) {
+	b.State = !j.stateCan(a, what)
+	if what != machine.CanRead {
+		for i := range a.Conditions {
+			if c := &a.Conditions[i]; blocks(c, what, scope) {
+				b.Conditions = append(b.Conditions, *c)
+			}
 		}
 	}
-	return false
+	if !b.State && len(b.Conditions) == 0 {
+		return Block{}, false
+	}
+	b.Until = j.blockedUntil(a, &b)
+	return b, true
+}
+
+// blockedUntil is the last end of the conditions, if all have one. A state ends
+// with them only where it is there because of them: as the blocked target of a
+// choice.
+func (j *Judge) blockedUntil(a *Account, b *Block) (until int64) {
+	held := false
+	for i := range b.Conditions {
+		if b.Conditions[i].Until == 0 {
+			return 0
+		}
+		until = max(until, b.Conditions[i].Until)
+		held = held || blocker(b.Conditions[i].Name)
+	}
+	if !b.State {
+		return until
+	}
+	m, known := j.machines.Get(a.Machine)
+	if held && known && slices.ContainsFunc(m.Definition().Choices, func(c machine.Choice) bool { return c.Blocked == a.State }) {
+		return until
+	}
+	return 0
 }
 
 // Attention lists what a human must look at: first what the state asks for, then
@@ -149,7 +197,7 @@ func (j *Judge) Attention(a *Account) []string {
 		}
 	}
 	if a.unanswered() {
-		add("nobody_answering")
+		add(AttentionNobodyAnswering)
 	}
 	return out
 }
