@@ -82,7 +82,7 @@ func (w *writer) take(b *batch, id domain.AccountID, s *slot, it *item) {
 	}
 	if s == nil {
 		s = &slot{armed: b.now}
-		w.slots[id] = s
+		w.public.change(func() { w.slots[id] = s })
 	}
 	expect := eventlog.ExpectPrevious
 	if s.draft == nil {
@@ -120,7 +120,7 @@ func (w *writer) beat(id domain.AccountID, s *slot, it *item) {
 	case s.acct != nil:
 		c := s.acct.Clone()
 		c.Beat(&it.req.trigger, it.decision.Beat)
-		s.acct = c
+		w.public.change(func() { s.acct = c })
 		w.arm(id, s)
 	}
 }

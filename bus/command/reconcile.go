@@ -87,7 +87,7 @@ func (w *writer) catchUp(d *draft) (foreign bool, err error) {
 			}
 			return false, fmt.Errorf("sync after reading back account %q: %w", d.id, err)
 		}
-		*d.slot = tail
+		w.public.change(func() { *d.slot = tail })
 		w.last = max(w.last, tail.seq)
 	}
 	w.tell(found)
@@ -175,7 +175,7 @@ func (w *writer) giveUp(d *draft, err error) {
 // forgetEmpty removes a slot that was made for an event which was not stored.
 func (w *writer) forgetEmpty(d *draft) {
 	if d.slot.acct == nil && d.slot.draft == nil && d.slot.damage == "" {
-		delete(w.slots, d.id)
+		w.public.change(func() { delete(w.slots, d.id) })
 	}
 }
 

@@ -11,8 +11,15 @@ import (
 // settle makes the group's stored events the accounts' states and answers the
 // callers. Accounts with a failure are reconciled with the log, each by itself.
 func (w *writer) settle(b *batch) {
+	w.public.change(func() {
+		for _, d := range b.drafts {
+			d.slot.draft = nil
+			if d.fail == nil {
+				d.slot.acct, d.slot.hash, d.slot.seq = d.acct, d.hash, d.seq
+			}
+		}
+	})
 	for _, d := range b.drafts {
-		d.slot.draft = nil
 		if d.fail == nil {
 			w.keep(b.now, d)
 		}
@@ -30,10 +37,10 @@ func (w *writer) settle(b *batch) {
 	}
 }
 
-// keep makes a draft whose events are all stored the account's state.
+// keep is what follows when a draft has become the account's state.
 func (w *writer) keep(now int64, d *draft) {
 	s := d.slot
-	s.acct, s.hash, s.seq, s.armed = d.acct, d.hash, d.seq, now
+	s.armed = now
 	w.arm(d.id, s)
 	for _, it := range d.items {
 		if it.req == nil {

@@ -18,6 +18,7 @@ type writer struct {
 	cfg       *Config
 	partition int
 
+	public      public // guards slots against who looks from outside
 	slots       map[domain.AccountID]*slot
 	agenda      *domain.Agenda
 	last        uint64 // sequence of the partition's last record that is folded
