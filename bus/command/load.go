@@ -48,6 +48,9 @@ func (w *writer) load(ctx context.Context, damaged map[string]string) (LoadRepor
 			rep.Damaged[string(id)] = s.damage
 		}
 		s.armed = now
+		if s.acct != nil {
+			s.acct.BeatsFrom(now) // beats are not stored: the count begins anew
+		}
 		w.arm(id, s)
 	}
 	w.saved = savedAt{seq: max(rep.FromSnapshot, 0), at: begin, events: int(rep.Replayed)}

@@ -69,8 +69,8 @@ func newBenchRestart(c *cli) *cobra.Command {
 				t.row("replay, events/s", fmt.Sprintf("%.0f", rep.ReplayRate))
 				t.row("bare ordered consumer, events/s", fmt.Sprintf("%.0f", rep.ConsumerRate))
 				t.row("replay / bare consumer", fmt.Sprintf("%.2f", rep.ReplayRatio))
-				t.row("ready from the log alone, s", fmt.Sprintf("%.2f", rep.ReplayS))
-				t.row("ready from snapshots, s", fmt.Sprintf("%.2f", rep.SnapshotS))
+				t.row("from the log alone, s", fmt.Sprintf("%.2f", rep.ReplayS))
+				t.row("from snapshots, s", fmt.Sprintf("%.2f", rep.SnapshotS))
 				t.row("log alone / snapshots", fmt.Sprintf("%.1f", rep.SnapshotGain))
 			})
 		},

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
+	"runtime/debug"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -51,8 +52,10 @@ type App struct {
 	hurt   damage
 	set    *command.Set
 	owners *owners
-	views  *views
-	svc    *bus.Service
+
+	replayed time.Duration // what the history took to become state
+	views    *views
+	svc      *bus.Service
 
 	ends   []end
 	failed chan error
@@ -74,7 +77,7 @@ func New(opts Options) *App {
 	a := &App{
 		opts: opts, cfg: &opts.Config, log: opts.Logger,
 		judge: domain.NewJudge(opts.Machines),
-		ready: make(chan struct{}), failed: make(chan error, 4),
+		ready: make(chan struct{}), failed: make(chan error, 1),
 	}
 	a.stage.set("starting")
 	return a
@@ -115,6 +118,12 @@ func (a *App) Run(ctx context.Context) error {
 	return errors.Join(err, a.stop())
 }
 
+// The stages of the start between which the history becomes state.
+const (
+	stageViews    = "loading the views"
+	stageCaughtUp = "waiting for the views"
+)
+
 // start is the wiring, one step after the other: it reads better flat.
 func (a *App) start(ctx context.Context) error {
 	begin := time.Now()
@@ -126,18 +135,28 @@ func (a *App) start(ctx context.Context) error {
 		{"starting the NATS server", a.startServer},
 		{"opening the log", a.openLog},
 		{"preparing the views", a.openViews},
+		{stageViews, a.startViews},
 		{"replaying the history", a.openWriters},
-		{"waiting for the views", a.startViews},
+		{stageCaughtUp, a.awaitViews},
 		{"opening the bus", a.startBus},
 	}
+	var replay time.Time
 	for _, s := range steps {
 		a.stage.set(s.stage)
+		at := time.Now()
 		if err := s.do(ctx); err != nil {
 			return err
+		}
+		switch s.stage {
+		case stageViews:
+			replay = at
+		case stageCaughtUp:
+			a.replayed = time.Since(replay)
 		}
 	}
 	a.stage.set("")
 	close(a.ready)
+	a.wg.Go(debug.FreeOSMemory) // what the replay needed is not needed again
 	a.log.Info("ready", "took", time.Since(begin).Round(time.Millisecond), "nats", a.NATSURL(),
 		"http", a.cfg.HTTP, "accounts", a.views.accounts.Len())
 	return nil
@@ -151,6 +170,14 @@ func (a *App) serve(ctx context.Context) error {
 		return fmt.Errorf("the log can promise nothing any more; start again: %w", a.set.Err())
 	case err := <-a.failed:
 		return err
+	}
+}
+
+// fail ends Run with an error; the first one counts.
+func (a *App) fail(err error) {
+	select {
+	case a.failed <- err:
+	default:
 	}
 }
 
@@ -185,7 +212,7 @@ func (a *App) openWriters(ctx context.Context) error {
 		return fmt.Errorf("open the writers: %w", err)
 	}
 	o := &owners{
-		leases: leases, name: a.instanceName(), log: a.log.With("component", "owner"), report: a.report, failed: a.failed,
+		leases: leases, name: a.instanceName(), log: a.log.With("component", "owner"), report: a.report, fail: a.fail,
 		damaged:   func(p int) map[string]string { return a.hurt.accounts(p, n) },
 		revisions: make([]atomic.Uint64, n), owned: map[int]bool{},
 	}
@@ -193,6 +220,7 @@ func (a *App) openWriters(ctx context.Context) error {
 		Log: a.events, Judge: a.judge, Blobs: a.blobs,
 		SnapshotEvery: a.cfg.SnapshotEvery, SnapshotAfter: a.cfg.SnapshotPeriod,
 		Logger:   a.log.With("component", "writer"),
+		OnReplay: a.views.source.replayed,
 		OnCommit: a.views.offer,
 		OnEvents: lineWriter(a.opts.Transitions),
 		Writer:   func(p int) uint64 { return o.revisions[p].Load() },

@@ -39,7 +39,7 @@ func (a *App) startHTTP(ctx context.Context) error {
 	srv := &http.Server{Handler: a.handler(), ReadHeaderTimeout: 5 * time.Second, IdleTimeout: 2 * time.Minute}
 	a.wg.Go(func() {
 		if err := srv.Serve(l); !errors.Is(err, http.ErrServerClosed) {
-			a.failed <- fmt.Errorf("serve HTTP: %w", err)
+			a.fail(fmt.Errorf("serve HTTP: %w", err))
 		}
 	})
 	a.onEnd("HTTP", 5*time.Second, func(ctx context.Context) error {

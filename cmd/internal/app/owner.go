@@ -33,7 +33,7 @@ type owners struct {
 	log       *slog.Logger
 	damaged   func(partition int) map[string]string
 	report    func(command.LoadReport)
-	failed    chan<- error
+	fail      func(error)     // ends the process
 	revisions []atomic.Uint64 // of the lease, by partition; stands in every record
 
 	mu       sync.Mutex
@@ -83,10 +83,7 @@ func (o *owners) own(ctx context.Context, p int, first chan<- error) {
 	tell := func(err error) {
 		if told {
 			if err != nil {
-				select {
-				case o.failed <- err:
-				default: // somebody has told already, and one is enough
-				}
+				o.fail(err)
 			}
 			return
 		}

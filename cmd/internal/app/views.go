@@ -19,12 +19,14 @@ type views struct {
 	distribution *distribution.View
 	transitions  *transitions.View
 	readytime    *readytime.View
-	tee          *projections.Tee
+	source       *handover
 	runner       *projections.Runner
 }
 
 // offer hands committed records to the views without a way through the server.
-func (v *views) offer(partition int, records []eventlog.Record) { v.tee.Offer(partition, records) }
+func (v *views) offer(partition int, records []eventlog.Record) {
+	v.source.tee.Offer(partition, records)
+}
 
 func (a *App) openViews(context.Context) error {
 	n, machines := a.events.Partitions(), a.opts.Machines
@@ -34,11 +36,11 @@ func (a *App) openViews(context.Context) error {
 		distribution: distribution.New(n, machines),
 		transitions:  transitions.New(n),
 		readytime:    readytime.New(n, machines),
-		tee:          projections.NewTee(a.events, n, 0),
+		source:       newHandover(a.events),
 	}
 	log := a.log.With("component", "views")
 	runner, err := projections.New(projections.Config{
-		History: a.events, Source: v.tee, Roster: roster,
+		History: a.events, Source: v.source, Roster: roster,
 		Views: []projections.View{v.accounts, v.distribution, v.transitions, v.readytime},
 		Blobs: a.blobs,
 		OnAlarm: func(alarm projections.Alarm) {
@@ -53,11 +55,16 @@ func (a *App) openViews(context.Context) error {
 	return nil
 }
 
-// startViews follows the history and waits until the views have caught up.
-func (a *App) startViews(ctx context.Context) error {
+// startViews begins to follow the history, before the writers read it.
+func (a *App) startViews(context.Context) error {
 	work, cancel := context.WithCancel(context.Background())
-	ended := make(chan error, 1)
-	a.wg.Go(func() { ended <- a.views.runner.Run(work) })
+	a.wg.Go(func() {
+		err := a.views.runner.Run(work)
+		a.views.source.endAll() // nobody waits for the views any more
+		if err != nil {
+			a.fail(fmt.Errorf("follow the history: %w", err))
+		}
+	})
 	a.onEnd("views", 30*time.Second, func(ctx context.Context) error {
 		cancel()
 		select {
@@ -67,19 +74,20 @@ func (a *App) startViews(ctx context.Context) error {
 			return context.Cause(ctx)
 		}
 	})
+	return nil
+}
+
+// awaitViews waits until the views have caught up.
+func (a *App) awaitViews(ctx context.Context) error {
+	a.views.source.endAll()
 	select {
 	case <-a.views.runner.CaughtUp():
-	case err := <-ended:
-		return fmt.Errorf("follow the history: %w", err)
+		return nil
+	case err := <-a.failed:
+		return err
 	case <-ctx.Done():
 		return context.Cause(ctx)
 	}
-	a.wg.Go(func() {
-		if err := <-ended; err != nil {
-			a.failed <- fmt.Errorf("follow the history: %w", err)
-		}
-	})
-	return nil
 }
 
 // readiness is the body of a good /readyz.
@@ -87,6 +95,6 @@ func (a *App) readiness() any {
 	s := a.views.runner.Status()
 	return map[string]any{
 		"status": "ready", "accounts": a.views.accounts.Len(), "as_of": a.views.runner.AsOf(),
-		"sync": a.cfg.Sync, "alarms": len(s.FirstAlarms), "discarded_snapshots": s.Discarded,
+		"sync": a.cfg.Sync, "replay_ms": a.replayed.Milliseconds(), "alarms": len(s.FirstAlarms), "discarded_snapshots": s.Discarded,
 	}
 }
