@@ -46,6 +46,19 @@ func (e *DamagedError) Error() string {
 		"put the missing records back from an archive (muster repair)", e.Account, e.Reason)
 }
 
+// TooLargeError refuses a trigger whose record the log could not take.
+type TooLargeError struct {
+	Account domain.AccountID
+	Size    int // of the record, in bytes
+	Most    int // what the log takes
+}
+
+// Error says what to do.
+func (e *TooLargeError) Error() string {
+	return fmt.Sprintf("account %q: with what is kept beside it the trigger has %d bytes, and the log takes %d at most; send less data",
+		e.Account, e.Size, e.Most)
+}
+
 // Retryable says whether the same trigger may succeed when it is sent again.
 func Retryable(err error) bool {
 	for _, e := range []error{ErrShuttingDown, ErrOverloaded, ErrNotOwner, ErrContended, ErrUndecided} {

@@ -39,6 +39,8 @@ type Config struct {
 	// OnEvents, when set, is called by the partition's writer with the stored
 	// events of each group, after OnCommit. It must not keep or change them.
 	OnEvents func(partition int, events []*domain.Event)
+	// MaxRecord is the largest record that the log takes, in bytes; 0: any.
+	MaxRecord int
 	// Writer returns the number that stands in a record as its writer (the
 	// revision of the partition's lease); nil: 0.
 	Writer func(partition int) uint64
@@ -52,8 +54,8 @@ func (c Config) withDefaults() (Config, error) {
 	if c.Log == nil || c.Judge == nil {
 		return c, errors.New("command: Log and Judge are required")
 	}
-	if c.SnapshotEvery < 0 || c.SnapshotAfter < 0 || c.GroupMax < 0 || c.QueueMax < 0 {
-		return c, fmt.Errorf("command: negative limit in %+v", []int{c.SnapshotEvery, int(c.SnapshotAfter), c.GroupMax, c.QueueMax})
+	if c.SnapshotEvery < 0 || c.SnapshotAfter < 0 || c.GroupMax < 0 || c.QueueMax < 0 || c.MaxRecord < 0 {
+		return c, fmt.Errorf("command: negative limit in %+v", []int{c.SnapshotEvery, int(c.SnapshotAfter), c.GroupMax, c.QueueMax, c.MaxRecord})
 	}
 	if c.SnapshotEvery == 0 {
 		c.SnapshotEvery = 100_000

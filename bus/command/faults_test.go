@@ -3,6 +3,8 @@ package command_test
 import (
 	"errors"
 	"fmt"
+	"slices"
+	"strings"
 	"sync"
 	"testing"
 	"testing/synctest"
@@ -94,6 +96,42 @@ func TestARefusedTriggerMovesNothing(t *testing.T) {
 	}
 	if a := s.Do(t.Context(), trigger("never-seen", "qr_scanned", "3")); a.Err != nil || a.Verdict.Version != 1 {
 		t.Fatalf("%+v", a)
+	}
+}
+
+// TestATriggerThatIsTooLarge is refused by itself, also in the middle of a group.
+func TestATriggerThatIsTooLarge(t *testing.T) {
+	log := memlog.New(1)
+	s := open(t, command.Config{Log: log, MaxRecord: 600})
+	defer shut(t, s)
+	answers := make(chan command.Answer, 3)
+	for _, pad := range []int{0, 600, 10} {
+		tr := trigger("a", "start", "")
+		tr.Data = domain.Data{"pad": strings.Repeat("x", pad)}
+		if err := s.Submit(tr, func(a command.Answer) { answers <- a }); err != nil {
+			t.Fatal(err)
+		}
+	}
+	var versions []uint64
+	for range 3 {
+		a := <-answers
+		var large *command.TooLargeError
+		switch {
+		case errors.As(a.Err, &large) && large.Most == 600 && large.Size > 600:
+		case a.Err == nil:
+			versions = append(versions, a.Verdict.Version)
+		default:
+			t.Errorf("%+v", a)
+		}
+	}
+	if !slices.Equal(versions, []uint64{1, 2}) || len(history(t, log, "a")) != 2 {
+		t.Errorf("the versions %v were given, want those of the small ones, 1 and 2", versions)
+	}
+	if a := s.Do(t.Context(), trigger("never-seen", "start", strings.Repeat("i", 600))); a.Err == nil {
+		t.Errorf("%+v", a)
+	}
+	if got, want := digest(t, s), plain(t, log); got != want {
+		t.Errorf("the writer's digest is %s, the log's fold %s", got, want)
 	}
 }
 

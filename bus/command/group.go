@@ -71,8 +71,8 @@ func (w *writer) fire(b *batch) {
 // take puts a judged item into the group and, when it has an event, folds that
 // into the account's draft.
 func (w *writer) take(b *batch, id domain.AccountID, s *slot, it *item) {
-	b.items = append(b.items, it)
 	if it.decision.Event == nil {
+		b.items = append(b.items, it)
 		w.beat(id, s, it)
 		if s != nil && s.draft != nil { // its verdict leans on what is not stored yet
 			it.draft = s.draft
@@ -80,6 +80,11 @@ func (w *writer) take(b *batch, id domain.AccountID, s *slot, it *item) {
 		}
 		return
 	}
+	if err := w.encode(b, s, it); err != nil {
+		w.refuse(id, it, err)
+		return
+	}
+	b.items = append(b.items, it)
 	if s == nil {
 		s = &slot{armed: b.now}
 		w.public.change(func() { w.slots[id] = s })
@@ -96,19 +101,48 @@ func (w *writer) take(b *batch, id domain.AccountID, s *slot, it *item) {
 	d := s.draft
 	it.draft = d
 	d.items = append(d.items, it)
+	d.acct = domain.Evolve(d.acct, it.decision.Event)
+	d.hash = codec.Hash(it.record)
+	b.entries = append(b.entries, eventlog.Entry{Account: string(id), Expect: expect, Data: it.record})
+}
+
+// encode writes the item's record, behind the account's last one.
+func (w *writer) encode(b *batch, s *slot, it *item) error {
 	e := it.decision.Event
-	e.Writer, e.Prev = w.cfg.Writer(w.partition), d.hash
+	e.Writer, e.Prev = w.cfg.Writer(w.partition), s.tip()
 	start := len(b.buf)
 	buf, err := codec.AppendRecord(b.buf, e)
-	if err != nil { // the judge let something through that no record can hold
-		d.fail = err
-		return
+	if err != nil {
+		return err // the judge let something through that no record can hold
+	}
+	if size := len(buf) - start; w.cfg.MaxRecord > 0 && size > w.cfg.MaxRecord {
+		return &TooLargeError{e.Account, size, w.cfg.MaxRecord}
 	}
 	b.buf = buf
 	it.record = slices.Clip(buf[start:])
-	d.acct = domain.Evolve(d.acct, e)
-	d.hash = codec.Hash(it.record)
-	b.entries = append(b.entries, eventlog.Entry{Account: string(id), Expect: expect, Data: it.record})
+	return nil
+}
+
+// tip is the hash of the account's last record, those of this group included.
+func (s *slot) tip() (hash [16]byte) {
+	switch {
+	case s == nil:
+		return hash
+	case s.draft != nil:
+		return s.draft.hash
+	default:
+		return s.hash
+	}
+}
+
+// refuse answers an item that cannot be stored. Those of its account before and
+// behind it are not concerned.
+func (w *writer) refuse(id domain.AccountID, it *item, err error) {
+	if it.req == nil {
+		w.cfg.Logger.Error("a deadline cannot be stored and is dropped", "account", id, "trigger", it.decision.Verdict.Trigger, "error", err)
+		return
+	}
+	it.req.done(Answer{Partition: w.partition, Err: err})
 }
 
 // beat notes a heartbeat, of which nothing is stored.

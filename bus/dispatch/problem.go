@@ -33,6 +33,10 @@ func problemOf(err error) *bus.Error {
 	if errors.As(err, &damaged) {
 		return &bus.Error{Code: http.StatusLocked, Title: "damaged", Detail: damaged.Error()}
 	}
+	var large *command.TooLargeError
+	if errors.As(err, &large) {
+		return &bus.Error{Code: http.StatusRequestEntityTooLarge, Title: "too large", Detail: large.Error()}
+	}
 	for _, p := range problems {
 		if errors.Is(err, p.err) {
 			return &bus.Error{

@@ -52,7 +52,7 @@ func TestMachinesOfAFolder(t *testing.T) {
 	r.want(t, 0, "")
 	copied := file(t, "copy.yaml", r.out)
 	muster(t, "machines", "check", copied).want(t, 0, "")
-	muster(t, "machines", "list", "--machines", "/nosuch").want(t, 2, "read machine files: open /nosuch: no such file or directory")
+	muster(t, "machines", "list", "--machines", "/nosuch").want(t, 2, "read machine files: /nosuch is no folder that can be read; name one that holds *.yaml files (--machines): open /nosuch: no such file or directory")
 }
 
 func TestMachinesShowReadsBack(t *testing.T) {

@@ -104,9 +104,22 @@ func run(ctx context.Context, s streams, args []string) int {
 	return exitCode(err)
 }
 
+// flagKinds says what a flag's value is, for those whose own error says how it
+// was parsed.
+var flagKinds = map[string]string{
+	"int": "a whole number", "int64": "a whole number", "bool": "true or false", "duration": "a time such as 500ms, 30s or 5m",
+	"stringToString": "written name=value",
+}
+
 // flagError makes what is wrong with a flag a usage error. For an unknown one it
 // names the flag that was probably meant.
 func flagError(cmd *cobra.Command, err error) error {
+	var bad *pflag.InvalidValueError
+	if errors.As(err, &bad) {
+		if want := flagKinds[bad.GetFlag().Value.Type()]; want != "" {
+			return usage("--%s is %q; it is %s (see %s --help)", bad.GetFlag().Name, bad.GetValue(), want, cmd.CommandPath())
+		}
+	}
 	unknown, ok := strings.CutPrefix(err.Error(), "unknown flag: --")
 	if !ok {
 		return usage("%w (see %s --help)", err, cmd.CommandPath())

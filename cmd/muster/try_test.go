@@ -73,7 +73,7 @@ func TestTryWrongUse(t *testing.T) {
 		"try - --mode watch":        "muster: --mode is \"watch\"; it is observe or supervise\n",
 		"try - --machine whatsap@1": "muster: --machine: machine \"whatsap@1\" is not known; did you mean whatsapp@1?\n",
 		"try - --machine whatsapp@1 --machine whatsapp@2": "muster: --machine: machines whatsapp@1 and whatsapp@2 are both for a session; give one\n",
-		"try - --machines /nosuch":                        "muster: read machine files: open /nosuch: no such file or directory\n",
+		"try - --machines /nosuch":                        "muster: read machine files: /nosuch is no folder that can be read; name one that holds *.yaml files (--machines): open /nosuch: no such file or directory\n",
 	} {
 		r := muster(t, strings.Fields(args)...)
 		if r.code != 2 || r.err != want {

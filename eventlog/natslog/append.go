@@ -170,6 +170,12 @@ func (w *writer) begin(group []eventlog.Entry, results []eventlog.Result) []int3
 	return heads
 }
 
+// headRoom is more than the bytes of a record's headers.
+const headRoom = 256
+
+// MaxRecord is the largest record in bytes that the server takes.
+func (l *Log) MaxRecord() int { return int(l.nc.MaxPayload()) - headRoom }
+
 // publish sends one entry.
 func (w *writer) publish(number uint64, i int32, e *eventlog.Entry, expect uint64) error {
 	reply := make([]byte, 0, len(w.replies)+24)

@@ -217,7 +217,7 @@ func (a *App) openWriters(ctx context.Context) error {
 		revisions: make([]atomic.Uint64, n), owned: map[int]bool{},
 	}
 	a.set, err = command.NewSet(command.Config{
-		Log: a.events, Judge: a.judge, Blobs: a.blobs,
+		Log: a.events, Judge: a.judge, Blobs: a.blobs, MaxRecord: a.events.MaxRecord(),
 		SnapshotEvery: a.cfg.SnapshotEvery, SnapshotAfter: a.cfg.SnapshotPeriod,
 		Logger:   a.log.With("component", "writer"),
 		OnReplay: a.views.source.replayed,

@@ -81,7 +81,7 @@ func Load(path string) (File, error) {
 func LoadDir(dir string) ([]File, error) {
 	entries, err := os.ReadDir(dir)
 	if err != nil {
-		return nil, fmt.Errorf("read machine files: %w", err)
+		return nil, fmt.Errorf("read machine files: %s is no folder that can be read; name one that holds *.yaml files (--machines): %w", dir, err)
 	}
 	var files []File
 	var faults []error
@@ -100,7 +100,7 @@ func LoadDir(dir string) ([]File, error) {
 		return nil, err
 	}
 	if len(files) == 0 {
-		return nil, fmt.Errorf("read machine files: %s holds no *.yaml file", dir)
+		return nil, fmt.Errorf("read machine files: %s holds no *.yaml file; name a folder that does (--machines)", dir)
 	}
 	return files, nil
 }
