@@ -28,11 +28,12 @@ func (s Subject) Check(t *testing.T) {
 	t.Run("saved and loaded", func(t *testing.T) { s.eachSeed(t, s.checkSaved) })
 	t.Run("every split", s.checkEverySplit)
 	t.Run("damaged save", s.checkDamagedSave)
+	t.Run("keeps nothing of an event", s.checkKeepsNothing)
 }
 
 func (s Subject) eachSeed(t *testing.T, check func(*testing.T, *History, *rand.Rand)) {
 	for seed := range uint64(2) {
-		check(t, Generate(seed, Config{}), rand.New(rand.NewPCG(seed, 1)))
+		check(t, Generate(seed, Config{Talk: 30 * int(seed)}), rand.New(rand.NewPCG(seed, 1)))
 	}
 }
 
@@ -210,7 +211,7 @@ func (s Subject) checkSaved(t *testing.T, h *History, rng *rand.Rand) {
 
 // checkEverySplit cuts a short history at every event.
 func (s Subject) checkEverySplit(t *testing.T) {
-	h := Generate(99, Config{Accounts: 5, Events: 120})
+	h := Generate(99, Config{Accounts: 5, Events: 120, Talk: 30})
 	want := s.answers(t, h, s.live(h))
 	first := s.New(h, h.Roster)
 	for cut := range len(h.Items) + 1 {

@@ -25,6 +25,7 @@ type Config struct {
 	Partitions int // 0: 3
 	Accounts   int // 0: 40
 	Events     int // 0: 1500
+	Talk       int // of 100 triggers so many are about messages and conversations; 0: few are
 }
 
 // Item is one event at its place.
@@ -78,6 +79,7 @@ type generator struct {
 	rng  *rand.Rand
 	now  int64
 	seqs []uint64
+	talk int // of 100
 }
 
 // Generate makes a history; the same seed and config give the same one.
@@ -88,7 +90,7 @@ func Generate(seed uint64, cfg Config) *History {
 		Folds:      map[domain.AccountID]*domain.Account{},
 	}
 	h.Roster = projections.NewRoster(h.Partitions)
-	g := &generator{History: h, rng: rand.New(rand.NewPCG(seed, 7)), now: Epoch, seqs: make([]uint64, h.Partitions)}
+	g := &generator{History: h, rng: rand.New(rand.NewPCG(seed, 7)), now: Epoch, seqs: make([]uint64, h.Partitions), talk: cfg.Talk}
 	accounts, events := orElse(cfg.Accounts, 40), orElse(cfg.Events, 1500)
 	for len(h.Items) < events {
 		g.now += int64(g.rng.ExpFloat64() * float64(20*time.Second))
@@ -165,6 +167,10 @@ func (g *generator) trigger(id domain.AccountID) domain.Trigger {
 		g.setting(&t)
 		return t
 	}
+	if g.talk > 0 && g.rng.IntN(100) < g.talk {
+		g.speak(&t)
+		return t
+	}
 	t.Name = pick(g.rng, m.Definition().Triggers)
 	if g.rng.IntN(4) != 0 {
 		t.Name = g.legal(m, g.state(id, m))
@@ -231,6 +237,32 @@ func (g *generator) setting(t *domain.Trigger) {
 		t.Name, t.Data = "customer_message", domain.Data{"message": fmt.Sprint("q-", g.rng.IntN(9))}
 	default:
 		t.Name, t.Data = "set_labels", domain.Data{"labels": map[string]any{"pool": pick(g.rng, pools), "tier": "gold", "none": nil}}
+	}
+}
+
+// speak makes t one about a message or a conversation of the account.
+func (g *generator) speak(t *domain.Trigger) {
+	if g.rng.IntN(2) == 0 {
+		t.Key = fmt.Sprint("m-", g.rng.IntN(60))
+		t.Name = pick(g.rng, []string{
+			"message_pending", "message_pending", "message_sent", "message_sent", "message_delivered", "message_read", "message_replied", "message_failed",
+		})
+		if g.rng.IntN(4) == 0 {
+			t.Data = domain.Data{"reply_within": int64(g.rng.IntN(3) * 600)}
+		}
+		return
+	}
+	t.Key = fmt.Sprint("c-", g.rng.IntN(4))
+	t.By = pick(g.rng, []domain.Initiator{domain.ByRemote, domain.ByUser})
+	switch t.Name = pick(g.rng, []string{
+		"customer_message", "customer_message", "customer_message", "claim", "claim", "take_over", "human_replied", "hand_back", "end",
+	}); t.Name {
+	case "customer_message":
+		t.Data = domain.Data{"message": fmt.Sprint("q-", g.rng.IntN(40))}
+	case "claim":
+		t.Data = domain.Data{
+			"message": fmt.Sprint("q-", g.rng.IntN(40)), "side": pick(g.rng, []string{"bot", "bot", "human"}), "handler": fmt.Sprint("h-", g.rng.IntN(3)),
+		}
 	}
 }
 
