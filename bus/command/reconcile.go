@@ -28,7 +28,7 @@ func (w *writer) reconcile(now int64, d *draft) {
 				break
 			}
 			if !w.pause(round) {
-				w.giveUp(d, fmt.Errorf("%w (%v)", ErrUndecided, err))
+				w.giveUp(d, fmt.Errorf("%w (%w)", ErrUndecided, err))
 				return
 			}
 			continue
@@ -43,7 +43,7 @@ func (w *writer) reconcile(now int64, d *draft) {
 			return
 		case errors.Is(cause, eventlog.ErrUnknown):
 			if round > 0 && !w.pause(round) {
-				w.giveUp(d, fmt.Errorf("%w (%v)", ErrUndecided, cause))
+				w.giveUp(d, fmt.Errorf("%w (%w)", ErrUndecided, cause))
 				return
 			}
 			if cause = w.resend(d, rest); cause == nil {
