@@ -117,6 +117,7 @@ func TestList(t *testing.T) {
 		{Prefix: "+15550000"},
 		{Prefix: "+155500000"},
 		{Prefix: "+1555000001"},
+		{Prefix: "+15550000011"}, // a whole id
 		{Prefix: "nothing"},
 		{Machine: "whatsapp@2"},
 		{State: "RUNNING"},

@@ -96,12 +96,13 @@ func show(q Quantile) string {
 
 func TestAbandonmentIsACompetingEvent(t *testing.T) {
 	// Ten begin. 2 reach it at 1 s; 4 give up at 2 s; 2 of the 4 left reach it
-	// at 3 s; 2 still wait after 4 s.
-	curve := Fit([]Observation{{1, Reached, 2}, {2, Abandoned, 4}, {3, Reached, 2}, {4, Waiting, 2}})
+	// at 3 s; one gives up at 4 s, and one still waits after 5 s.
+	curve := Fit([]Observation{{1, Reached, 2}, {2, Abandoned, 4}, {3, Reached, 2}, {4, Abandoned, 1}, {5, Waiting, 1}})
 	want := []Step{
 		{Seconds: 1, AtRisk: 10, Reached: 2, Survival: 0.8, ShareReached: 0.2},
 		{Seconds: 2, AtRisk: 8, Survival: 0.8, ShareReached: 0.2, ShareAbandoned: 0.4},
 		{Seconds: 3, AtRisk: 4, Reached: 2, Survival: 0.4, ShareReached: 0.4, ShareAbandoned: 0.4},
+		{Seconds: 4, AtRisk: 2, Survival: 0.4, ShareReached: 0.4, ShareAbandoned: 0.5},
 	}
 	if len(curve) != len(want) {
 		t.Fatalf("%d steps, want %d", len(curve), len(want))
@@ -115,8 +116,8 @@ func TestAbandonmentIsACompetingEvent(t *testing.T) {
 		}
 	}
 	reached, abandoned := curve.Shares()
-	if math.Abs(reached-0.4) > 1e-12 || math.Abs(abandoned-0.4) > 1e-12 {
-		t.Errorf("shares %v and %v, want 0.4 and 0.4: the other 0.2 still wait", reached, abandoned)
+	if math.Abs(reached-0.4) > 1e-12 || math.Abs(abandoned-0.5) > 1e-12 {
+		t.Errorf("shares %v and %v, want 0.4 and 0.5: the other 0.1 still waits", reached, abandoned)
 	}
 }
 

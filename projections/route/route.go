@@ -1,0 +1,138 @@
+// Package route is the view that picks accounts for a send: those that may do
+// it now, the one that was used longest ago first.
+//
+// It owns nothing but an order. Authoritative is the history: an account is
+// eligible when the judge, asked about the fold, says that it can (domain.Judge.Can),
+// and forgotten accounts never are. Nothing in it can fail; a saved view that
+// cannot be loaded is the Runner's to discard.
+//
+// # Used
+//
+// An account was used when its last message_pending or message_sent was
+// observed, whichever is later; one that has had none, when it entered its
+// state. A caller that records message_pending before it sends moves the account
+// to the end, so that the next caller is given another one.
+//
+// # Order
+//
+// Accounts that may do the same, and are kept from the same scopes, are a group.
+// Each group is held in the order of last use, once for all and once for each
+// label, so that the first n of a group with a label are read off. Only who asks
+// for two labels at once looks at accounts that have just one of them: at
+// ScanLimit of a group at most, and the answer then says that it is not whole.
+//
+// An account takes 24 bytes, and 23 more for each of its labels and once for
+// none. The order is built when the history has been replayed.
+package route
+
+import (
+	"cmp"
+	"io"
+	"slices"
+	"sync/atomic"
+
+	"github.com/musterhq/muster/domain"
+	"github.com/musterhq/muster/domain/machine"
+	"github.com/musterhq/muster/projections"
+)
+
+// View picks accounts. Make one with New.
+type View struct {
+	roster   *projections.Roster
+	machines *machine.Registry
+	shards   []atomic.Pointer[shard]
+}
+
+var _ projections.Settler = (*View)(nil)
+
+// New returns an empty view.
+func New(roster *projections.Roster, machines *machine.Registry) *View {
+	v := &View{roster: roster, machines: machines, shards: make([]atomic.Pointer[shard], roster.Partitions())}
+	v.Reset()
+	return v
+}
+
+// Name is "route".
+func (v *View) Name() string { return "route" }
+
+// Version is the version of what the view's state means.
+func (v *View) Version() int { return 1 }
+
+// Apply folds one event in.
+func (v *View) Apply(at projections.Place, e *domain.Event) {
+	v.shards[at.Partition].Load().apply(at, e)
+}
+
+// Settle builds the order.
+func (v *View) Settle() {
+	for i := range v.shards {
+		v.shards[i].Load().settle()
+	}
+}
+
+// Save writes the state of one partition.
+func (v *View) Save(partition int, w io.Writer) error { return v.shards[partition].Load().save(w) }
+
+// Load replaces the state of one partition by a saved one. The roster must
+// have been loaded before.
+func (v *View) Load(partition int, r io.Reader) error {
+	s := newShard(v.roster.Ids(partition), v.machines)
+	if err := s.load(r); err != nil {
+		return err
+	}
+	v.shards[partition].Store(s)
+	return nil
+}
+
+// Reset empties all partitions.
+func (v *View) Reset() {
+	for i := range v.shards {
+		v.shards[i].Store(newShard(v.roster.Ids(i), v.machines))
+	}
+}
+
+// MaxLimit is the most accounts that one answer holds.
+const MaxLimit = 1000
+
+// Want says which accounts are looked for.
+type Want struct {
+	Do     string // machine.CanRead, CanSend or CanBulk
+	Scope  string // "" = none named
+	Labels map[string]string
+}
+
+// Candidate is an account that may be used.
+type Candidate struct {
+	Account domain.AccountID
+	Machine string
+	State   string
+	Used    int64 // unix ns: its last message_pending or message_sent; 0 = it has had none
+	Since   int64 // unix ns: when it entered its state
+	Labels  map[string]string
+}
+
+// last is what candidates are ordered by.
+func (c *Candidate) last() int64 { return cmp.Or(c.Used, c.Since) }
+
+// Pick returns the accounts that may do what is wanted, the one used longest ago
+// first, up to n of them (1 to MaxLimit; outside of that, the nearer bound).
+// whole is false when there may be others that come before some of them.
+func (v *View) Pick(w Want, n int) (list []Candidate, whole bool) {
+	n, whole = max(1, min(n, MaxLimit)), true
+	for i := range v.shards {
+		found, all := v.shards[i].Load().pick(&w, n)
+		list, whole = append(list, found...), whole && all
+	}
+	slices.SortFunc(list, func(a, b Candidate) int {
+		return cmp.Or(cmp.Compare(a.last(), b.last()), cmp.Compare(a.Account, b.Account))
+	})
+	return list[:min(n, len(list))], whole
+}
+
+// Eligible counts the accounts that may do what is wanted, whatever their labels.
+func (v *View) Eligible(do, scope string) (n int) {
+	for i := range v.shards {
+		n += v.shards[i].Load().eligible(&Want{Do: do, Scope: scope})
+	}
+	return n
+}
