@@ -18,9 +18,11 @@ type Source interface {
 
 // The bounds of a Tee.
 const (
-	// DefaultTeeCapacity is the number of records that a Tee keeps for each
+	// DefaultTeeCapacity is the most records that a Tee keeps for each
 	// partition: what a view may lag behind the writer before the log is asked.
-	DefaultTeeCapacity = 4096
+	// Reading the log back slows the appends to it down by far more than a lag
+	// does, so it is generous; what was taken is not kept.
+	DefaultTeeCapacity = 1 << 16
 	// teeIdle is how long a follower that has read everything offered waits
 	// before it asks the log whether somebody else has written.
 	teeIdle = 250 * time.Millisecond
@@ -52,26 +54,30 @@ type Tee struct {
 
 var _ Source = (*Tee)(nil)
 
-// teeRing holds the latest records offered for one partition: an unbroken run
-// of sequences, oldest first from head.
+// teeRing holds the latest records offered for one partition that were not yet
+// taken: an unbroken run of sequences, oldest first from head.
 type teeRing struct {
-	mu      sync.Mutex
-	records []eventlog.Record
-	head, n int
-	offered uint64        // records ever put
-	grown   chan struct{} // closed and replaced by an offer that somebody waits for
-	waited  bool
+	mu       sync.Mutex
+	records  []eventlog.Record
+	head     int
+	capacity int
+	last     uint64        // sequence of the last record put; 0 = none was
+	offered  uint64        // records ever put
+	grown    chan struct{} // closed and replaced by an offer that somebody waits for
+	waited   bool
 }
 
 // NewTee returns a Tee over log that keeps up to capacity records for each of
-// the partitions (0: DefaultTeeCapacity).
+// the partitions (0: DefaultTeeCapacity). It is made for one follower of each
+// partition: what that one has taken is forgotten, and another one would have
+// to ask the log.
 func NewTee(log Source, partitions, capacity int) *Tee {
 	if capacity <= 0 {
 		capacity = DefaultTeeCapacity
 	}
 	t := &Tee{log: log}
 	for range partitions {
-		t.rings = append(t.rings, &teeRing{records: make([]eventlog.Record, capacity), grown: make(chan struct{})})
+		t.rings = append(t.rings, &teeRing{capacity: capacity, grown: make(chan struct{})})
 	}
 	return t
 }
@@ -95,25 +101,33 @@ func (t *Tee) Offer(partition int, records []eventlog.Record) {
 
 // put adds one record; one that does not follow the last begins a new run.
 func (r *teeRing) put(rec eventlog.Record) {
-	if r.n > 0 {
-		switch last := r.at(r.n - 1).Seq; {
-		case rec.Seq <= last:
-			return
-		case rec.Seq > last+1:
-			clear(r.records)
-			r.n = 0
-		}
+	switch {
+	case r.last == 0:
+	case rec.Seq <= r.last:
+		return
+	case rec.Seq > r.last+1:
+		r.drop(len(r.records) - r.head)
 	}
-	if r.n == len(r.records) {
-		r.head = (r.head + 1) % len(r.records)
-		r.n--
+	if len(r.records)-r.head == r.capacity {
+		r.drop(1)
 	}
-	r.records[(r.head+r.n)%len(r.records)] = rec
-	r.n++
+	r.records = append(r.records, rec)
+	r.last = rec.Seq
 	r.offered++
 }
 
-func (r *teeRing) at(i int) *eventlog.Record { return &r.records[(r.head+i)%len(r.records)] }
+// drop forgets the oldest n records.
+func (r *teeRing) drop(n int) {
+	clear(r.records[r.head : r.head+n])
+	r.head += n
+	if r.head == len(r.records) {
+		r.records, r.head = r.records[:0], 0
+	} else if r.head > teeBatch && r.head > len(r.records)/2 {
+		kept := copy(r.records, r.records[r.head:])
+		clear(r.records[kept:])
+		r.records, r.head = r.records[:kept], 0
+	}
+}
 
 // offers is what take found.
 type offers struct {
@@ -123,21 +137,24 @@ type offers struct {
 	grown   <-chan struct{}   // closed by the next offer; nil when records were found
 }
 
-// take appends to buf the offered records from next on.
+// take appends to buf the offered records from next on, and forgets those
+// before.
 func (r *teeRing) take(next uint64, buf []eventlog.Record) offers {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	found := offers{records: buf, count: r.offered}
-	if r.n > 0 {
-		first := r.at(0).Seq
-		end := first + uint64(r.n)
-		if first <= next && next < end {
-			for i := int(next - first); i < r.n && len(found.records) < teeBatch; i++ {
-				found.records = append(found.records, *r.at(i))
-			}
+	if n := len(r.records) - r.head; n > 0 {
+		first := r.records[r.head].Seq
+		if end := first + uint64(n); next >= end {
+			r.drop(n)
+			found.awaited = true
+		} else if next >= first {
+			r.drop(int(next - first))
+			found.records = append(buf, r.records[r.head:min(r.head+teeBatch, len(r.records))]...)
 			return found
 		}
-		found.awaited = next >= end
+	} else {
+		found.awaited = r.last != 0 && next > r.last
 	}
 	r.waited = true
 	found.grown = r.grown
