@@ -125,6 +125,12 @@ func (t *Table) Number(machine, name string) uint16 {
 	return n
 }
 
+// Find returns the number of a state, if it has one.
+func (t *Table) Find(machine, name string) (number uint16, ok bool) {
+	number, ok = t.numbers[machine][name]
+	return number, ok
+}
+
 func (t *Table) class(machine, name string) string {
 	if m, ok := t.machines.Get(machine); ok {
 		return m.Class(name)

@@ -1,0 +1,188 @@
+package stays
+
+import (
+	"cmp"
+	"io"
+	"sync"
+	"time"
+
+	"github.com/musterhq/muster/domain"
+	"github.com/musterhq/muster/domain/machine"
+	"github.com/musterhq/muster/projections"
+	"github.com/musterhq/muster/projections/internal/intern"
+	"github.com/musterhq/muster/projections/internal/pages"
+	"github.com/musterhq/muster/projections/internal/states"
+	"github.com/musterhq/muster/projections/internal/wire"
+)
+
+// row is where one account is.
+type row struct {
+	since  int64
+	state  uint16 // states.None: no event yet
+	reason uint16
+	gone   bool // forgotten
+}
+
+// cause is a state together with the reason for it.
+type cause struct{ state, reason uint16 }
+
+// shard is one partition's part of the view.
+type shard struct {
+	mu      sync.RWMutex
+	seq     uint64
+	states  *states.Table
+	reasons *intern.Table
+	rows    pages.List[row]
+	lengths [][]uint32 // by state; nil: no stay has ended
+	inState []int      // accounts that are there
+	causes  map[cause]int
+}
+
+func newShard(machines *machine.Registry) *shard {
+	return &shard{states: states.New(machines), reasons: intern.New(), causes: map[cause]int{}}
+}
+
+func (s *shard) apply(at projections.Place, e *domain.Event) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if at.Seq <= s.seq {
+		return
+	}
+	s.seq = at.Seq
+	s.rows.Grow(int(at.Account)+1, row{})
+	r := s.rows.At(at.Account)
+	before := *r
+	if r.state = s.states.Next(before.state, e); r.state != before.state || e.Outcome == domain.Applied && e.Kind == domain.KindSession {
+		r.since = e.At
+		r.reason = uint16(s.reasons.IDWithin(cmp.Or(e.Reason.Code, e.Trigger), MaxReasons, Other))
+	}
+	r.gone = e.Effects&domain.EffectForget != 0 || before.gone && e.Effects&domain.EffectRevive == 0
+	if *r == before {
+		return
+	}
+	if before.here() && !r.gone && r.state != before.state {
+		s.end(before.state, time.Duration(e.At-before.since))
+	}
+	s.enter(&before, -1)
+	s.enter(r, +1)
+}
+
+// here says whether the account is counted.
+func (r *row) here() bool { return r.state != states.None && !r.gone }
+
+// end enters the length of a stay.
+func (s *shard) end(state uint16, length time.Duration) {
+	for len(s.lengths) <= int(state) {
+		s.lengths = append(s.lengths, nil)
+	}
+	if s.lengths[state] == nil {
+		s.lengths[state] = make([]uint32, buckets)
+	}
+	s.lengths[state][bucket(length)]++
+}
+
+// enter counts an account where it is (d = +1), or no longer is (d = -1).
+func (s *shard) enter(r *row, d int) {
+	if !r.here() {
+		return
+	}
+	for len(s.inState) <= int(r.state) {
+		s.inState = append(s.inState, 0)
+	}
+	s.inState[r.state] += d
+	c := cause{r.state, r.reason}
+	if s.causes[c] += d; s.causes[c] == 0 {
+		delete(s.causes, c)
+	}
+}
+
+func (s *shard) of(number uint32) (Stay, bool) {
+	s.mu.RLock()
+	defer s.mu.RUnlock()
+	if int(number) >= s.rows.Len() || !s.rows.At(number).here() {
+		return Stay{}, false
+	}
+	r := s.rows.At(number)
+	st := s.states.At(r.state)
+	return Stay{Machine: st.Machine, State: st.Name, Since: r.since, Reason: s.reasons.Name(uint32(r.reason))}, true
+}
+
+func (s *shard) count(machine, state, reason string) (inState, forReason int) {
+	s.mu.RLock()
+	defer s.mu.RUnlock()
+	number, ok := s.states.Find(machine, state)
+	if !ok || int(number) >= len(s.inState) {
+		return 0, 0
+	}
+	if id, known := s.reasons.Find(reason); known {
+		forReason = s.causes[cause{number, uint16(id)}]
+	}
+	return s.inState[number], forReason
+}
+
+func (s *shard) addLengths(machine, state string, l *Lengths) {
+	s.mu.RLock()
+	defer s.mu.RUnlock()
+	number, ok := s.states.Find(machine, state)
+	if !ok || int(number) >= len(s.lengths) || s.lengths[number] == nil {
+		return
+	}
+	if l.buckets == nil {
+		l.buckets = make([]uint32, buckets)
+	}
+	for i, n := range s.lengths[number] {
+		l.buckets[i] += n
+		l.N += int(n)
+	}
+}
+
+func (s *shard) save(w io.Writer) error {
+	s.mu.RLock()
+	defer s.mu.RUnlock()
+	out := wire.NewWriter(w)
+	out.Uint(s.seq)
+	s.states.Save(out)
+	s.reasons.Save(out)
+	out.Uint(uint64(s.rows.Len()))
+	for i := range uint32(s.rows.Len()) {
+		r := s.rows.At(i)
+		out.Int(r.since)
+		out.Uint(uint64(r.state))
+		out.Uint(uint64(r.reason))
+		out.Bool(r.gone)
+	}
+	out.Uint(uint64(len(s.lengths)))
+	for _, list := range s.lengths {
+		out.Bool(list != nil)
+		for _, n := range list {
+			out.Uint(uint64(n))
+		}
+	}
+	return out.Flush()
+}
+
+// load fills an empty shard; who is where is counted again from the rows.
+func (s *shard) load(src io.Reader) error {
+	in := wire.NewReader(src)
+	s.seq = in.Uint()
+	s.states.Load(in)
+	s.reasons.Load(in)
+	for n := in.Len(); n > 0 && in.Err() == nil; n-- {
+		r := row{since: in.Int(), state: uint16(in.Index(s.states.Len())), reason: uint16(in.Index(s.reasons.Len())), gone: in.Bool()}
+		if in.Err() == nil {
+			s.rows.Append(r)
+			s.enter(&r, +1)
+		}
+	}
+	for n := in.Index(s.states.Len() + 1); n > 0 && in.Err() == nil; n-- {
+		var list []uint32
+		if in.Bool() {
+			list = make([]uint32, buckets)
+			for i := range list {
+				list[i] = uint32(in.Uint())
+			}
+		}
+		s.lengths = append(s.lengths, list)
+	}
+	return in.Err()
+}
