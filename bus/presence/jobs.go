@@ -273,10 +273,10 @@ func (p *Presence) trigger(j *job, first, a *domain.Account) (domain.Trigger, bo
 		return t, unvouched && p.up(a)
 	}
 	p.mu.Lock()
-	live, known := p.roster.live(a.Source)
+	heard, known := p.roster.heardSince(a.Source, j.since)
 	p.mu.Unlock()
 	t.NotWorker = !known
-	return t, !live && (known || !stands(a, machine.Unverified))
+	return t, !heard && (known || !stands(a, machine.Unverified))
 }
 
 // trigger is the name of the trigger that an action is about.

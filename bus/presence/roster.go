@@ -34,6 +34,7 @@ type worker struct {
 	state     State
 	every     time.Duration // between two beats, as it promised
 	seen      time.Time     // its last sign of life, in this run of Muster or an earlier one
+	heard     bool          // in this one
 	lostAt    time.Time     // when it lapses; zero: it has, or it left
 	recoverAt time.Time     // when its accounts are recovered; zero: they are, or need not be
 	upOnly    bool          // then only those that are still said to be up
@@ -53,6 +54,7 @@ type roster struct {
 
 // pass is accounts that were found when their partition was taken over.
 type pass struct {
+	begin    time.Time
 	due      time.Time
 	accounts []*domain.Account
 }
@@ -62,6 +64,7 @@ type action struct {
 	kind     kind
 	worker   string            // "" for a pass
 	at       time.Time         // when it was due
+	since    time.Time         // of a pass: when it began
 	accounts []*domain.Account // of a pass
 }
 
@@ -133,7 +136,7 @@ func (r *roster) revive(w *worker, boot string, another bool, now time.Time) (to
 	if was != Live || another || w.boot == "" {
 		r.news++
 	}
-	w.boot, w.state, w.seen, w.recoverAt = boot, Live, now, time.Time{}
+	w.boot, w.state, w.seen, w.heard, w.recoverAt = boot, Live, now, true, time.Time{}
 	switch {
 	case another:
 		return []action{{kind: reboot, worker: w.name, at: now}, {kind: restore, worker: w.name, at: now}}, false
@@ -167,7 +170,7 @@ func (r *roster) lapse(w *worker, to State, at time.Time) action {
 // would move. A worker that is not there may have been there when they were
 // last written.
 func (r *roster) take(accounts []*domain.Account, now time.Time) (todo []action) {
-	r.passes = append(r.passes, pass{due: now.Add(r.recoverAfter), accounts: accounts})
+	r.passes = append(r.passes, pass{begin: now, due: now.Add(r.recoverAfter), accounts: accounts})
 	for _, w := range r.workers {
 		if w.state == Lapsed || w.state == Left {
 			todo = append(todo, action{kind: lose, worker: w.name, at: now})
@@ -203,7 +206,7 @@ func (r *roster) look(now time.Time, pause time.Duration, deaf bool) (todo []act
 	}
 	r.passes = slices.DeleteFunc(r.passes, func(p pass) bool {
 		if due(p.due, now) {
-			todo = append(todo, action{kind: startup, at: p.due, accounts: p.accounts})
+			todo = append(todo, action{kind: startup, at: p.due, since: p.begin, accounts: p.accounts})
 			return true
 		}
 		return false
@@ -265,11 +268,11 @@ func (r *roster) next() (at time.Time, ok bool) {
 	return at, ok
 }
 
-// live says whether the source is a worker that lives; known, whether it is one
-// at all.
-func (r *roster) live(source string) (live, known bool) {
+// heardSince says whether the source is a worker, and whether it lives or has
+// been heard since a time: then what becomes of its accounts is its own affair.
+func (r *roster) heardSince(source string, since time.Time) (heard, known bool) {
 	w := r.workers[source]
-	return w != nil && w.state == Live, w != nil
+	return w != nil && (w.state == Live || w.heard && !w.seen.Before(since)), w != nil
 }
 
 // run names a worker's run and says whether it lives.

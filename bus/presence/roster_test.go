@@ -254,10 +254,10 @@ func TestRosterIsBounded(t *testing.T) {
 	if _, _, err := r.hello("one more", "a", false, now); err != nil {
 		t.Fatal(err)
 	}
-	if _, known := r.live("w-7"); known {
+	if _, known := r.heardSince("w-7", now); known {
 		t.Fatal("the one that has been silent longest is still known")
 	}
-	if _, known := r.live("w-3"); !known || len(r.workers) != maxWorkers {
+	if _, known := r.heardSince("w-3", now); !known || len(r.workers) != maxWorkers {
 		t.Fatalf("%d workers are known", len(r.workers))
 	}
 }
@@ -270,7 +270,7 @@ func TestRosterPrunes(t *testing.T) {
 	r.expect("young", "a", now.Add(-29*24*time.Hour), now)
 	r.prune(map[string]bool{"used": true}, now)
 	for name, want := range map[string]bool{"used": true, "old": false, "young": true} {
-		if _, known := r.live(name); known != want {
+		if _, known := r.heardSince(name, now); known != want {
 			t.Errorf("%s is known: %v, want %v", name, known, want)
 		}
 	}
