@@ -19,10 +19,11 @@ import (
 	"github.com/musterhq/muster/projections/transitions"
 )
 
-// fleet is a fleet of accounts with ids of 20 bytes that all come up in five
-// events, all of them at every step before the next: the worst order for a
-// cache.
+// fleet is a fleet of accounts with ids of 20 bytes that come up in five
+// events each, so many accounts side by side: all of them at every step before
+// the next is the worst order for a cache.
 type fleet struct {
+	window  int // accounts that come up side by side
 	ids     []string
 	parts   []int
 	numbers []uint32
@@ -34,7 +35,7 @@ type fleet struct {
 const fleetPartitions = 4
 
 func newFleet(n int) *fleet {
-	f := &fleet{roster: projections.NewRoster(fleetPartitions), seqs: make([]uint64, fleetPartitions)}
+	f := &fleet{window: n, roster: projections.NewRoster(fleetPartitions), seqs: make([]uint64, fleetPartitions)}
 	rng := rand.New(rand.NewPCG(1, 1))
 	for i := range n {
 		id := fmt.Sprintf("+%019d", 15550000000+uint64(i)*7+rng.Uint64N(7))
@@ -67,9 +68,10 @@ func (f *fleet) events(n int, apply func(projections.Place, *domain.Event)) {
 	start := time.Date(2026, 3, 1, 10, 0, 0, 0, time.UTC).UnixNano()
 	var e domain.Event
 	for i := range n {
-		step, who := i/len(f.ids)%len(life), i%len(f.ids)
+		round, step := i/(f.window*len(life)), i/f.window%len(life)
+		who := round*f.window + i%f.window
 		e = life[step]
-		e.Account, e.Version = domain.AccountID(f.ids[who]), uint64(i/len(f.ids)+1)
+		e.Account, e.Version = domain.AccountID(f.ids[who]), uint64(step+1)
 		e.Kind, e.Outcome = domain.KindSession, domain.Applied
 		e.At = start + int64(i)*int64(20*time.Microsecond) + int64(step)*int64(10*time.Second)
 		if step == 0 {
@@ -111,7 +113,7 @@ func heap() uint64 {
 // BenchmarkApply folds 200 000 accounts with 5 events each.
 func BenchmarkApply(b *testing.B) {
 	const n = 200_000
-	names := []string{"accounts", "distribution", "transitions", "readytime", "all four"}
+	names := []string{"accounts", "distribution", "transitions", "readytime", "all four", "all four, 2000 accounts at a time"}
 	for i, name := range names {
 		b.Run(name, func(b *testing.B) {
 			var bytes float64
@@ -120,10 +122,13 @@ func BenchmarkApply(b *testing.B) {
 			for b.Loop() {
 				b.StopTimer()
 				f := newFleet(n)
+				if i == 5 {
+					f.window = 2000
+				}
 				before := heap()
 				views := f.views()
 				if i < len(views) {
-					views = views[i : i+1]
+					views = views[i : i+1] // one of them
 				}
 				b.StartTimer()
 				began := cpu()
