@@ -220,7 +220,7 @@ func (a *App) openWriters(ctx context.Context) error {
 		Log: a.events, Judge: a.judge, Blobs: a.blobs, MaxRecord: a.events.MaxRecord(),
 		SnapshotEvery: a.cfg.SnapshotEvery, SnapshotAfter: a.cfg.SnapshotPeriod,
 		Logger:   a.log.With("component", "writer"),
-		OnReplay: a.views.source.replayed,
+		OnReplay: a.views.history.replayed,
 		OnCommit: a.views.offer,
 		OnEvents: lineWriter(a.opts.Transitions),
 		Writer:   func(p int) uint64 { return o.revisions[p].Load() },

@@ -9,12 +9,11 @@ import (
 	"github.com/musterhq/muster/projections"
 )
 
-// handover is where the views' records come from: during the start, the records
-// that the writers read anyway, so that the history is read once and not twice;
-// then a Tee.
+// handover is the history as the views read it: while they catch up, the
+// records that the writers' replay reads anyway, so that a start reads the log
+// once and not twice. What the replay does not bring, the log does.
 type handover struct {
-	log   eventlog.Log
-	tee   *projections.Tee
+	eventlog.Log
 	parts []handoverPart
 }
 
@@ -25,10 +24,10 @@ type handoverPart struct {
 	once   sync.Once
 }
 
-var _ projections.Source = (*handover)(nil)
+var _ projections.History = (*handover)(nil)
 
 func newHandover(log eventlog.Log) *handover {
-	h := &handover{log: log, tee: projections.NewTee(log, log.Partitions(), 0), parts: make([]handoverPart, log.Partitions())}
+	h := &handover{Log: log, parts: make([]handoverPart, log.Partitions())}
 	for i := range h.parts {
 		h.parts[i].chunks, h.parts[i].over = make(chan []eventlog.Record, 4), make(chan struct{})
 	}
@@ -63,18 +62,19 @@ func (h *handover) endAll() {
 	}
 }
 
-// Follow gives the partition's records behind after as projections.Source says.
-func (h *handover) Follow(ctx context.Context, partition int, after uint64) iter.Seq2[eventlog.Record, error] {
+// Read yields the partition's records behind after, as eventlog.Log says. It
+// lasts at least as long as the writer's replay.
+func (h *handover) Read(ctx context.Context, partition int, after uint64) iter.Seq2[eventlog.Record, error] {
 	return func(yield func(eventlog.Record, error) bool) {
-		f := follower{h: h, partition: partition, after: after, yield: yield}
-		if f.replay(ctx) && ctx.Err() == nil {
-			h.tee.Follow(ctx, partition, f.after)(yield)
+		r := reader{h: h, partition: partition, after: after, yield: yield}
+		if r.replay(ctx) {
+			h.Log.Read(ctx, partition, r.after)(yield)
 		}
 	}
 }
 
-// follower is one run of Follow.
-type follower struct {
+// reader is one run of Read.
+type reader struct {
 	h         *handover
 	partition int
 	after     uint64
@@ -82,12 +82,12 @@ type follower struct {
 }
 
 // replay gives what the writer's replay reads and says whether to go on.
-func (f *follower) replay(ctx context.Context) bool {
-	p := &f.h.parts[f.partition]
+func (r *reader) replay(ctx context.Context) bool {
+	p := &r.h.parts[r.partition]
 	for {
 		select {
 		case chunk := <-p.chunks:
-			if !f.chunk(ctx, chunk) {
+			if !r.chunk(ctx, chunk) {
 				return false
 			}
 			continue
@@ -97,7 +97,7 @@ func (f *follower) replay(ctx context.Context) bool {
 		}
 		select {
 		case chunk := <-p.chunks: // sent before the end was called
-			if !f.chunk(ctx, chunk) {
+			if !r.chunk(ctx, chunk) {
 				return false
 			}
 		default:
@@ -106,34 +106,34 @@ func (f *follower) replay(ctx context.Context) bool {
 	}
 }
 
-func (f *follower) chunk(ctx context.Context, chunk []eventlog.Record) bool {
+func (r *reader) chunk(ctx context.Context, chunk []eventlog.Record) bool {
 	for _, rec := range chunk {
-		if rec.Seq > f.after+1 && !f.between(ctx, rec.Seq) {
+		if rec.Seq > r.after+1 && !r.between(ctx, rec.Seq) {
 			return false
 		}
-		if rec.Seq > f.after && !f.give(rec) {
+		if rec.Seq > r.after && !r.give(rec) {
 			return false
 		}
 	}
 	return true
 }
 
-func (f *follower) give(rec eventlog.Record) bool {
-	f.after = rec.Seq
-	return f.yield(rec, nil)
+func (r *reader) give(rec eventlog.Record) bool {
+	r.after = rec.Seq
+	return r.yield(rec, nil)
 }
 
 // between gives what lies before a record: the writer may have begun at a
 // snapshot that the views do not reach, or records may be missing.
-func (f *follower) between(ctx context.Context, seq uint64) bool {
-	for rec, err := range f.h.log.Read(ctx, f.partition, f.after) {
+func (r *reader) between(ctx context.Context, seq uint64) bool {
+	for rec, err := range r.h.Log.Read(ctx, r.partition, r.after) {
 		switch {
 		case err != nil:
-			f.yield(eventlog.Record{}, err)
+			r.yield(eventlog.Record{}, err)
 			return false
 		case rec.Seq >= seq:
 			return true
-		case !f.give(rec):
+		case !r.give(rec):
 			return false
 		}
 	}

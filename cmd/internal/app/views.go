@@ -19,13 +19,14 @@ type views struct {
 	distribution *distribution.View
 	transitions  *transitions.View
 	readytime    *readytime.View
-	source       *handover
+	history      *handover
+	tee          *projections.Tee
 	runner       *projections.Runner
 }
 
 // offer hands committed records to the views without a way through the server.
 func (v *views) offer(partition int, records []eventlog.Record) {
-	v.source.tee.Offer(partition, records)
+	v.tee.Offer(partition, records)
 }
 
 func (a *App) openViews(context.Context) error {
@@ -36,11 +37,12 @@ func (a *App) openViews(context.Context) error {
 		distribution: distribution.New(n, machines),
 		transitions:  transitions.New(n),
 		readytime:    readytime.New(n, machines),
-		source:       newHandover(a.events),
+		history:      newHandover(a.events),
+		tee:          projections.NewTee(a.events, n, 0),
 	}
 	log := a.log.With("component", "views")
 	runner, err := projections.New(projections.Config{
-		History: a.events, Source: v.source, Roster: roster,
+		History: v.history, Source: v.tee, Roster: roster,
 		Views: []projections.View{v.accounts, v.distribution, v.transitions, v.readytime},
 		Blobs: a.blobs,
 		OnAlarm: func(alarm projections.Alarm) {
@@ -60,7 +62,7 @@ func (a *App) startViews(context.Context) error {
 	work, cancel := context.WithCancel(context.Background())
 	a.wg.Go(func() {
 		err := a.views.runner.Run(work)
-		a.views.source.endAll() // nobody waits for the views any more
+		a.views.history.endAll() // nobody waits for the views any more
 		if err != nil {
 			a.fail(fmt.Errorf("follow the history: %w", err))
 		}
@@ -79,7 +81,7 @@ func (a *App) startViews(context.Context) error {
 
 // awaitViews waits until the views have caught up.
 func (a *App) awaitViews(ctx context.Context) error {
-	a.views.source.endAll()
+	a.views.history.endAll()
 	select {
 	case <-a.views.runner.CaughtUp():
 		return nil
