@@ -30,6 +30,7 @@ var commands = []func(*cli) *cobra.Command{
 	newDigest,
 	newTry,
 	newMachines,
+	newWorkers,
 	newCheck,
 	newBench,
 	newConfig,

@@ -9,6 +9,7 @@ const (
 	StatsQuery    = "stats"         // StatsRequest → stats.Stats (package projections/stats)
 	DigestQuery   = "digest"        // DigestRequest → Digest
 	MachinesQuery = "machines"      // MachinesRequest → Machines
+	WorkersQuery  = "workers"       // WorkersRequest → Workers
 )
 
 // The bounds of ListRequest.Limit.
@@ -93,4 +94,26 @@ type Machine struct {
 	Edges      int    `json:"edges"`
 	Origin     string `json:"origin"`               // "built-in", or the file it was read from
 	Definition string `json:"definition,omitempty"` // YAML
+}
+
+// WorkersRequest asks for all workers that are known.
+type WorkersRequest struct {
+	WaitFor AsOf `json:"wait_for,omitempty"`
+}
+
+// Workers is the answer to a WorkersRequest.
+type Workers struct {
+	Workers []Worker `json:"workers"` // by name
+	AsOf    AsOf     `json:"as_of"`   // up to where the accounts were counted
+}
+
+// Worker is a process that hosts connections, as its beats tell it.
+type Worker struct {
+	Name      string  `json:"name"`
+	Boot      string  `json:"boot"`         // of its last run; "" = not known
+	State     string  `json:"state"`        // live, lapsed, left (it said goodbye), expected (not heard yet since the start)
+	LastBeat  string  `json:"last_beat"`    // RFC 3339: its last sign of life
+	BeatAge   float64 `json:"beat_age_s"`   // how long ago that was, in seconds
+	BeatEvery float64 `json:"beat_every_s"` // the interval that it promised, in seconds
+	Accounts  int     `json:"accounts"`     // whose source it is: those that it vouches for while it lives
 }

@@ -16,6 +16,7 @@ import (
 	"github.com/musterhq/muster/bus"
 	"github.com/musterhq/muster/bus/command"
 	"github.com/musterhq/muster/bus/dispatch"
+	"github.com/musterhq/muster/bus/presence"
 	"github.com/musterhq/muster/bus/query"
 	"github.com/musterhq/muster/cmd/internal/config"
 	"github.com/musterhq/muster/domain"
@@ -55,6 +56,7 @@ type App struct {
 
 	replayed time.Duration // what the history took to become state
 	views    *views
+	workers  *presence.Presence
 	svc      *bus.Service
 
 	ends   []end
@@ -138,6 +140,7 @@ func (a *App) start(ctx context.Context) error {
 		{stageViews, a.startViews},
 		{"replaying the history", a.openWriters},
 		{stageCaughtUp, a.awaitViews},
+		{"listening for workers", a.startWorkers},
 		{"opening the bus", a.startBus},
 	}
 	var replay time.Time

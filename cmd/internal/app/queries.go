@@ -23,6 +23,7 @@ func (a *App) queries() []query.Query {
 		{Name: api.StatsQuery, Description: "The fleet in numbers: distribution, transitions, time to RUNNING", Handle: query.Of(a.stats)},
 		{Name: api.DigestQuery, Description: "The digest of the whole fleet's state", Handle: query.Of(a.digest)},
 		{Name: api.MachinesQuery, Description: "The transition tables by which triggers are judged", Handle: query.Of(a.machines)},
+		{Name: api.WorkersQuery, Description: "The workers: who lives, and how many accounts each vouches for", Handle: query.Of(a.listWorkers)},
 	}
 }
 

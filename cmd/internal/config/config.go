@@ -14,7 +14,8 @@ type Config struct {
 	Sync           string        `koanf:"sync"`              // a bus.Sync; embedded server only
 	Partitions     int           `koanf:"partitions"`        // streams the history is spread over, fixed when the data is created
 	Machines       string        `koanf:"machines"`          // folder of machine files (*.yaml); "" = built-in machines only
-	RecoverAfter   time.Duration `koanf:"recover-after"`     // after the start, how long accounts may wait for a live source
+	Beat           time.Duration `koanf:"beat"`              // between two beats of a worker; after three it is taken for dead
+	RecoverAfter   time.Duration `koanf:"recover-after"`     // after the start or a lapse, how long accounts may wait for a live source
 	SnapshotEvery  int           `koanf:"snapshot-every"`    // events of a partition between two snapshots
 	SnapshotPeriod time.Duration `koanf:"snapshot-interval"` // the longest time between two snapshots while events come
 	LogLevel       string        `koanf:"log-level"`         // debug, info, warn or error

@@ -43,6 +43,7 @@ func (c *Config) breaches() []string {
 	r.check(err == nil, "%v", err)
 	r.check(c.Partitions >= 1 && c.Partitions <= eventlog.MaxPartitions,
 		"partitions is %d; from 1 to %d are possible", c.Partitions, eventlog.MaxPartitions)
+	r.check(c.Beat >= 50*time.Millisecond && c.Beat <= 5*time.Minute, "beat is %v; from 50ms to 5m are possible", c.Beat)
 	r.check(c.RecoverAfter >= time.Second && c.RecoverAfter <= 24*time.Hour,
 		"recover-after is %v; from 1s to 24h are possible", c.RecoverAfter)
 	r.check(c.SnapshotEvery >= 100, "snapshot-every is %d; at least 100 events must lie between two snapshots", c.SnapshotEvery)
