@@ -49,28 +49,15 @@ func AttentionKinds() []AttentionKind { return slices.Clone(attentionKinds) }
 // AttentionNamed says what a kind means. For one that only a user's own machine
 // knows, it says where to look.
 func AttentionNamed(name string) AttentionKind {
-	if i := attentionRank(name); i < len(attentionKinds) {
+	if i := AttentionRank(name); i < len(attentionKinds) {
 		return attentionKinds[i]
 	}
 	return AttentionKind{name, "its machine asks for a human", "Do what the machine's author meant by " + name + "."}
 }
 
-// AttentionLess orders kinds by how pressing they are; unknown ones come last,
-// by name.
-func AttentionLess(a, b string) int {
-	if ra, rb := attentionRank(a), attentionRank(b); ra != rb {
-		return ra - rb
-	}
-	switch {
-	case a < b:
-		return -1
-	case a > b:
-		return 1
-	}
-	return 0
-}
-
-func attentionRank(name string) int {
+// AttentionRank orders kinds by how pressing they are, the most pressing first;
+// all that only a user's own machine knows come last.
+func AttentionRank(name string) int {
 	if i := slices.IndexFunc(attentionKinds, func(k AttentionKind) bool { return k.Name == name }); i >= 0 {
 		return i
 	}

@@ -45,8 +45,8 @@ func TestEveryKindOfAttentionIsExplained(t *testing.T) {
 
 func TestAttentionOrder(t *testing.T) {
 	got := []string{"zz", "stuck", "nobody_answering", "aa", "scan_qr", "banned"}
-	slices.SortFunc(got, domain.AttentionLess)
-	if want := []string{"scan_qr", "banned", "stuck", "nobody_answering", "aa", "zz"}; !slices.Equal(got, want) {
+	slices.SortStableFunc(got, func(a, b string) int { return domain.AttentionRank(a) - domain.AttentionRank(b) })
+	if want := []string{"scan_qr", "banned", "stuck", "nobody_answering", "zz", "aa"}; !slices.Equal(got, want) {
 		t.Errorf("%v, want %v", got, want)
 	}
 	if k := domain.AttentionNamed("call_the_shop"); !strings.Contains(k.Do, "call_the_shop") || k.Name != "call_the_shop" {

@@ -1,0 +1,122 @@
+// Package attention is the view that says who needs a human: which accounts,
+// for what, since when and why, one by one or grouped into incidents.
+//
+// It owns no judgement. Authoritative is the history: the kinds of attention of
+// an account are those that the judge names for its fold (domain.Judge.Attention),
+// and `damaged` for one whose history is not whole. Forgotten accounts are not
+// shown. Nothing in it can fail; a saved view that cannot be loaded is the
+// Runner's to discard.
+//
+// # Incidents
+//
+// What many accounts of one source need for one reason at one time is one thing
+// to look at. An incident is the items of one kind, source and reason that began
+// in the same minute of the clock or in minutes that follow one another: so all
+// that begin within a minute of each other are together, and an outage that
+// takes its accounts down over five minutes is one incident. Which items are
+// together follows from when they began and from nothing else.
+//
+// An item's source is the account's when the item began. Its reason is that of
+// the condition, or the reason code or trigger of the event that began it.
+//
+// # Memory
+//
+// An account takes 16 bytes; one with an item some 130 more, and 100 for each
+// contact that waits for an answer.
+package attention
+
+import (
+	"io"
+	"sync/atomic"
+
+	"github.com/musterhq/muster/domain"
+	"github.com/musterhq/muster/domain/machine"
+	"github.com/musterhq/muster/projections"
+)
+
+// The bounds of what is told apart and of an answer.
+const (
+	MaxLimit   = 1000
+	ScanLimit  = 65_536 // items of each partition that are looked at for a page of accounts
+	MaxReasons = 4096   // reasons told apart in a partition; what goes beyond is Other
+	Other      = "other"
+)
+
+// View says who needs a human. Make one with New.
+type View struct {
+	roster   *projections.Roster
+	machines *machine.Registry
+	shards   []atomic.Pointer[shard]
+}
+
+var _ projections.DamageObserver = (*View)(nil)
+
+// New returns an empty view.
+func New(roster *projections.Roster, machines *machine.Registry) *View {
+	v := &View{roster: roster, machines: machines, shards: make([]atomic.Pointer[shard], roster.Partitions())}
+	v.Reset()
+	return v
+}
+
+// Name is "attention".
+func (v *View) Name() string { return "attention" }
+
+// Version is the version of what the view's state means.
+func (v *View) Version() int { return 1 }
+
+// Apply folds one event in.
+func (v *View) Apply(at projections.Place, e *domain.Event) {
+	v.shards[at.Partition].Load().apply(at, e)
+}
+
+// Damaged marks an account whose history is damaged.
+func (v *View) Damaged(at projections.Place) { v.shards[at.Partition].Load().damaged(at) }
+
+// Save writes the state of one partition.
+func (v *View) Save(partition int, w io.Writer) error { return v.shards[partition].Load().save(w) }
+
+// Load replaces the state of one partition by a saved one. The roster must
+// have been loaded before.
+func (v *View) Load(partition int, r io.Reader) error {
+	s := newShard(v.roster.Ids(partition), v.machines)
+	if err := s.load(r); err != nil {
+		return err
+	}
+	v.shards[partition].Store(s)
+	return nil
+}
+
+// Reset empties all partitions.
+func (v *View) Reset() {
+	for i := range v.shards {
+		v.shards[i].Store(newShard(v.roster.Ids(i), v.machines))
+	}
+}
+
+// Item is one thing that one account needs a human for.
+type Item struct {
+	Account domain.AccountID
+	Kind    string
+	Since   int64 // unix ns
+	Reason  string
+	Source  string
+	State   string // of the account, now
+	Labels  map[string]string
+}
+
+// Filter says which items are wanted. What is empty does not filter; all else
+// must hold at once.
+type Filter struct {
+	Kind   string
+	Source string
+	Labels map[string]string // of the account, all of these
+}
+
+// Size counts what is shown: items by kind.
+func (v *View) Size() map[string]int {
+	n := map[string]int{}
+	for i := range v.shards {
+		v.shards[i].Load().addSize(n)
+	}
+	return n
+}
