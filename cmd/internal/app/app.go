@@ -159,7 +159,7 @@ func (a *App) start(ctx context.Context) error {
 	}
 	a.stage.set("")
 	close(a.ready)
-	a.wg.Go(debug.FreeOSMemory) // what the replay needed is not needed again
+	a.giveBack()
 	a.log.Info("ready", "took", time.Since(begin).Round(time.Millisecond), "nats", a.NATSURL(),
 		"http", a.cfg.HTTP, "accounts", a.views.accounts.Len())
 	return nil
@@ -174,6 +174,24 @@ func (a *App) serve(ctx context.Context) error {
 	case err := <-a.failed:
 		return err
 	}
+}
+
+// blockCache is how long the server keeps blocks that were read, and a little more.
+const blockCache = 15 * time.Second
+
+// giveBack returns memory to the system that only the start needed: its own at
+// once, and the blocks that the server read for it when those are forgotten.
+func (a *App) giveBack() {
+	stop := make(chan struct{})
+	a.wg.Go(func() {
+		debug.FreeOSMemory()
+		select {
+		case <-time.After(blockCache):
+			debug.FreeOSMemory()
+		case <-stop:
+		}
+	})
+	a.onEnd("memory", time.Second, func(context.Context) error { close(stop); return nil })
 }
 
 // fail ends Run with an error; the first one counts.

@@ -216,10 +216,11 @@ func consumeStream(ctx context.Context, js jetstream.JetStream, name string) (ui
 
 // child is a server as a process of its own.
 type child struct {
-	cmd    *exec.Cmd
-	nats   string
-	ready  time.Duration // from launch to ready
-	replay time.Duration // the part of it in which the history became state
+	cmd      *exec.Cmd
+	launched time.Time
+	nats     string
+	ready    time.Duration // from launch to ready
+	replay   time.Duration // the part of it in which the history became state
 }
 
 // launch starts a server and waits until it is ready.
@@ -240,6 +241,7 @@ func launch(ctx context.Context, program, data string) (*child, error) {
 		"--log-transitions=false", "--log-level", "error", "--sync", "interval")
 	c.cmd.Stderr = os.Stderr
 	begin := time.Now()
+	c.launched = begin
 	if err := c.cmd.Start(); err != nil {
 		return nil, err
 	}
@@ -270,20 +272,16 @@ func launch(ctx context.Context, program, data string) (*child, error) {
 	}
 }
 
-// settled is the process's resident memory once it no longer falls: after the
-// start, what the replay needed is given back.
+// settled is the process's resident memory a while after the start, when what
+// only the replay needed was given back.
 func (c *child) settled() int64 {
-	low, since := c.rss(), time.Now()
-	tick := time.NewTicker(50 * time.Millisecond)
-	defer tick.Stop()
-	for time.Since(since) < 2*time.Second {
-		<-tick.C
-		if now := c.rss(); now < low {
-			low, since = now, time.Now()
-		}
-	}
+	<-time.After(c.ready + settleAfter - time.Since(c.launched))
 	return c.rss()
 }
+
+// settleAfter is when, after it is ready, a server has given back what only its
+// start needed.
+const settleAfter = 20 * time.Second
 
 // rss is the process's resident memory in bytes, 0 when it cannot be read.
 func (c *child) rss() int64 {
