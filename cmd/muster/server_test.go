@@ -59,6 +59,7 @@ func fake(t *testing.T) *fakeServer {
 		{Name: api.ListQuery, Handle: query.Of(f.list)},
 		{Name: api.StatsQuery, Handle: query.Of(f.stats)},
 		{Name: api.DigestQuery, Handle: query.Of(f.digest)},
+		{Name: api.WorkersQuery, Handle: query.Of(f.workers)},
 	})
 	if err != nil {
 		t.Fatal(err)

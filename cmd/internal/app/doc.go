@@ -6,7 +6,7 @@
 // everything ends. The parts know nothing of each other; what one needs of
 // another is passed to it here.
 //
-//	lock → scan → NATS server → log → writers (replay) → views (catch up) → bus → ready
+//	lock → scan → NATS server → log → writers (replay) → views (catch up) → workers → bus → ready
 //
 // What happens when a part fails: a start that fails is undone in reverse and
 // Run returns a sentence. While running, a log that has failed or views that

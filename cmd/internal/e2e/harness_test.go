@@ -25,6 +25,9 @@ import (
 var binary string
 
 func TestMain(m *testing.M) {
+	if os.Getenv(workerEnv) != "" { // this process is a worker that a test has started
+		os.Exit(workerMain())
+	}
 	dir, err := os.MkdirTemp("", "muster-e2e-*")
 	if err != nil {
 		fmt.Fprintln(os.Stderr, err)
