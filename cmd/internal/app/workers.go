@@ -26,6 +26,9 @@ func (a *App) startWorkers(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	if a.cfg.RecoverAfter < a.cfg.Beat {
+		a.log.Warn("--recover-after is shorter than --beat: after a start, accounts may be taken for lost before their worker could say that it lives")
+	}
 	if err := a.workers.Start(ctx); err != nil {
 		return err
 	}
