@@ -52,8 +52,11 @@ func (s *shard) apply(at projections.Place, e *domain.Event) {
 	s.rows.Grow(int(at.Account)+1, row{})
 	r := s.rows.At(at.Account)
 	before := *r
-	if r.state = s.states.Next(before.state, e); r.state != before.state || e.Outcome == domain.Applied && e.Kind == domain.KindSession {
+	moved := e.Outcome == domain.Applied && (e.Kind == domain.KindSession || e.Kind == domain.KindMark)
+	if r.state = s.states.Next(before.state, e); moved || before.state == states.None {
 		r.since = e.At
+	}
+	if moved {
 		r.reason = uint16(s.reasons.IDWithin(cmp.Or(e.Reason.Code, e.Trigger), MaxReasons, Other))
 	}
 	r.gone = e.Effects&domain.EffectForget != 0 || before.gone && e.Effects&domain.EffectRevive == 0

@@ -85,7 +85,7 @@ type Stay struct {
 	Machine string
 	State   string
 	Since   int64  // unix ns
-	Reason  string // the reason code of the event that led there, or its trigger when it gave none
+	Reason  string // the reason code of the event that led there, or its trigger when it gave none; "" = none did
 }
 
 // Of returns where an account is; ok is false when there is none of this id, or

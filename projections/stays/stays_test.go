@@ -69,7 +69,7 @@ func TestStaysAreThoseOfThePlainReading(t *testing.T) {
 			}
 			a := domain.Evolve(folds[e.Account], e)
 			folds[e.Account] = a
-			if before.Version == 0 || a.State != before.State {
+			if a.State != before.State {
 				reasons[e.Account] = cmp.Or(e.Reason.Code, e.Trigger)
 			}
 			if before.Version > 0 && a.State != before.State && !before.Forgotten && !a.Forgotten {
