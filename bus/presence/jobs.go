@@ -47,8 +47,10 @@ func (p *Presence) act(todo []action) (first *job) {
 	if p.ctx.Err() != nil {
 		return nil
 	}
-	for _, a := range todo {
-		p.tell(a)
+	for i, a := range todo {
+		if i == 0 || a.kind != restore { // that a new run is heard goes without saying
+			p.tell(a)
+		}
 		j := &job{action: a, listed: make(chan struct{})}
 		if a.kind == startup {
 			close(j.listed)
@@ -69,9 +71,9 @@ func (p *Presence) tell(a action) {
 	case lose:
 		p.log.Warn("a worker is gone; its accounts may not send", "worker", a.worker, "state", string(p.roster.workers[a.worker].state))
 	case reboot:
-		p.log.Info("another run of a worker; its accounts are recovered", "worker", a.worker, "boot", p.roster.workers[a.worker].boot)
+		p.log.Info("a worker begins a new run; accounts that it had before are recovered", "worker", a.worker, "boot", p.roster.workers[a.worker].boot)
 	case restore:
-		p.log.Info("a worker lives", "worker", a.worker)
+		p.log.Info("a worker is heard", "worker", a.worker)
 	}
 }
 
