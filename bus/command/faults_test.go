@@ -8,6 +8,7 @@ import (
 	"sync"
 	"testing"
 	"testing/synctest"
+	"time"
 
 	"github.com/musterhq/muster/bus/command"
 	"github.com/musterhq/muster/domain"
@@ -133,6 +134,55 @@ func TestATriggerThatIsTooLarge(t *testing.T) {
 	if got, want := digest(t, s), plain(t, log); got != want {
 		t.Errorf("the writer's digest is %s, the log's fold %s", got, want)
 	}
+}
+
+// TestARefusalBehindAnUnknownOutcome: that the same bytes are refused later says
+// nothing about the first ones, which may still arrive.
+func TestARefusalBehindAnUnknownOutcome(t *testing.T) {
+	log := memlog.New(1)
+	faults := eventlogtest.Script(
+		eventlogtest.Fault{Op: eventlogtest.OpAppend, Nth: 1, Do: eventlogtest.Fail},
+		eventlogtest.Fault{Op: eventlogtest.OpAppend, Nth: 2, Do: eventlogtest.Fail, Err: eventlog.ErrRefused},
+	)
+	s := open(t, command.Config{Log: eventlogtest.Faulty(log, faults)})
+	defer shut(t, s)
+	if a := s.Do(t.Context(), trigger("a", "start", "1")); !errors.Is(a.Err, command.ErrUndecided) || errors.Is(a.Err, eventlog.ErrRefused) {
+		t.Fatalf("%+v", a)
+	}
+	if a := s.Do(t.Context(), trigger("a", "start", "1")); a.Err != nil || a.Verdict.Outcome != domain.Applied {
+		t.Fatalf("%+v", a)
+	}
+}
+
+// TestALogThatStoresNothingMore: it can be read, but nothing that is sent is
+// stored or refused. After a while that is a failure, not a wait for ever.
+func TestALogThatStoresNothingMore(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		log := memlog.New(1)
+		faults := eventlogtest.Script()
+		s := open(t, command.Config{Log: eventlogtest.Faulty(log, faults)})
+		s.Do(t.Context(), trigger("a", "start", "1"))
+		faults.Add(eventlogtest.Fault{Op: eventlogtest.OpAppend, Do: eventlogtest.Fail})
+		begin := time.Now()
+		var wg sync.WaitGroup
+		for _, account := range []string{"a", "b", "c"} {
+			wg.Go(func() {
+				if a := s.Do(t.Context(), trigger(account, "stop", "2")); !errors.Is(a.Err, eventlog.ErrFailed) {
+					t.Errorf("%+v", a)
+				}
+			})
+		}
+		wg.Wait()
+		if took := time.Since(begin); took < 15*time.Second || took > 30*time.Second {
+			t.Errorf("it took %v", took)
+		}
+		select {
+		case <-s.Failed():
+		default:
+			t.Error("the owner is not told")
+		}
+		shut(t, s)
+	})
 }
 
 // TestALogThatHasFailed: nothing is answered as done any more, and the owner is told.

@@ -2,6 +2,7 @@ package command
 
 import (
 	"bytes"
+	"cmp"
 	"errors"
 	"fmt"
 	"math/rand/v2"
@@ -20,7 +21,11 @@ const maxTries = 16
 // log byte for byte), judged again (another writer was there first), or an error.
 func (w *writer) reconcile(now int64, d *draft) {
 	cause := d.fail
+	lag := resends{since: w.cfg.Now()}
 	for round := 0; !errors.Is(cause, eventlog.ErrFailed); round++ {
+		if cause = cmp.Or(w.set.Err(), cause); errors.Is(cause, eventlog.ErrFailed) {
+			break // another account, or partition, has met it
+		}
 		foreign, err := w.catchUp(d)
 		if err != nil {
 			if errors.Is(err, eventlog.ErrFailed) {
@@ -46,9 +51,7 @@ func (w *writer) reconcile(now int64, d *draft) {
 				w.giveUp(d, fmt.Errorf("%w (%w)", ErrUndecided, cause))
 				return
 			}
-			if cause = w.resend(d, rest); cause == nil {
-				cause = eventlog.ErrUnknown // the next look finds them stored
-			}
+			cause = w.resendOnce(d, rest, cause, &lag)
 		default:
 			w.giveUp(d, cause)
 			w.arm(d.id, d.slot)
@@ -57,6 +60,35 @@ func (w *writer) reconcile(now int64, d *draft) {
 	}
 	w.set.fail(fmt.Errorf("partition %d: %w", w.partition, cause))
 	w.giveUp(d, cause)
+}
+
+// resends counts how often the same bytes were sent again in vain.
+type resends struct {
+	since time.Time
+	n     int
+}
+
+// A log that can be read but has let so many resends go unanswered for so long
+// stores nothing more: a server goes on like that after a failed write.
+const (
+	stalledTries = 3
+	stalledFor   = 15 * time.Second
+)
+
+// resendOnce sends what is not stored once more and returns what is known then.
+func (w *writer) resendOnce(d *draft, rest []*item, cause error, lag *resends) error {
+	if lag.n >= stalledTries && w.cfg.Now().Sub(lag.since) >= stalledFor {
+		return fmt.Errorf("%w: it can be read, but what is sent is not stored; is the disk full? (%w)", eventlog.ErrFailed, cause)
+	}
+	lag.n++
+	err := w.resend(d, rest)
+	switch {
+	case err == nil:
+		return eventlog.ErrUnknown // the next look finds them stored
+	case errors.Is(err, eventlog.ErrRefused): // these bytes are, but the first ones may still arrive
+		return fmt.Errorf("%w (%v)", ErrUndecided, err)
+	}
+	return err
 }
 
 // catchUp reads what the log has behind the slot's position and folds it into
