@@ -54,7 +54,7 @@ type ServerConfig struct {
 	// MaxPayload is the largest message in bytes (default 1 MiB).
 	MaxPayload int
 	// MinFree is the free space in bytes below which the server does not
-	// start, and which its store leaves free (default 64 MiB).
+	// start (default 64 MiB). While it runs, who appends looks at the space.
 	MinFree uint64
 	Name    string       // the server's name (default "muster")
 	Logger  *slog.Logger // gets the server's log (default: discarded)
@@ -109,6 +109,10 @@ const internalUser = "muster-internal"
 // memoryLimit bounds memory streams; Muster itself keeps next to nothing in them.
 const memoryLimit = 256 << 20
 
+// storeLimit, in bytes, is more than any disk: the server would fix a limit at its
+// start, refuse without a reason that helps, and not see space that was freed.
+const storeLimit = 1 << 50
+
 // StartServer starts the embedded server and returns when it is ready. Its
 // error is a sentence for the operator and wraps, where that is the reason,
 // ErrAddressInUse, ErrAddress, ErrCredentialsRequired, ErrDirNotWritable or
@@ -144,8 +148,7 @@ func (s *Server) options(ctx context.Context) (*server.Options, error) {
 	if err := checkDir(store); err != nil {
 		return nil, err
 	}
-	limit, err := checkSpace(store, c.MinFree)
-	if err != nil {
+	if err := checkSpace(store, c.MinFree); err != nil {
 		return nil, err
 	}
 	o := &server.Options{
@@ -154,13 +157,14 @@ func (s *Server) options(ctx context.Context) (*server.Options, error) {
 		JetStream:          true,
 		StoreDir:           store,
 		JetStreamMaxMemory: memoryLimit,
-		JetStreamMaxStore:  limit,
+		JetStreamMaxStore:  storeLimit,
 		SyncAlways:         c.Sync == SyncAlways,
 		SyncInterval:       c.Every,
 		MaxPayload:         int32(c.MaxPayload),
 		NoSigs:             true,
 	}
 	if c.Listen != "" {
+		var err error
 		if o.Host, o.Port, err = checkListen(ctx, c.Listen, c.Users); err != nil {
 			return nil, err
 		}

@@ -7,7 +7,6 @@ import (
 	"io/fs"
 	"net"
 	"os"
-	"path/filepath"
 	"strconv"
 	"syscall"
 )
@@ -57,37 +56,21 @@ func checkDir(dir string) error {
 	return nil
 }
 
-// checkSpace refuses a file system with less than min bytes free, and returns
-// what the store may hold in all: what it holds now, and what is free, less min.
-// 0 means that it is not known.
-func checkSpace(dir string, min uint64) (limit int64, err error) {
+// checkSpace refuses a file system with less than min bytes free. Where that is
+// not known nothing is refused.
+func checkSpace(dir string, min uint64) error {
 	free, _, err := DiskFree(dir)
 	if errors.Is(err, errors.ErrUnsupported) {
-		return 0, nil
+		return nil
 	}
 	if err != nil {
-		return 0, err
+		return err
 	}
 	if free < min {
-		return 0, fmt.Errorf("%w: %s has %d MiB free and Muster wants %d MiB to start; make room, or give another directory (--data)",
+		return fmt.Errorf("%w: %s has %d MiB free and Muster wants %d MiB to start; make room, or give another directory (--data)",
 			ErrDiskFull, dir, free>>20, min>>20)
 	}
-	return int64(free-min) + dirSize(dir), nil
-}
-
-// dirSize is the size of the files below dir. What cannot be read counts as nothing.
-func dirSize(dir string) int64 {
-	var n int64
-	_ = filepath.WalkDir(dir, func(_ string, d fs.DirEntry, err error) error {
-		if err != nil || !d.Type().IsRegular() {
-			return nil // an estimate: what is not readable is left out
-		}
-		if info, err := d.Info(); err == nil {
-			n += info.Size()
-		}
-		return nil
-	})
-	return n
+	return nil
 }
 
 // checkListen parses host:port, refuses an open address without users, and

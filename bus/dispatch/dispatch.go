@@ -9,6 +9,7 @@ import (
 	"strconv"
 	"sync"
 	"sync/atomic"
+	"time"
 
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/micro"
@@ -48,6 +49,8 @@ type Endpoint struct {
 	inFlight atomic.Int64
 	waiting  atomic.Bool
 	idle     chan struct{} // gets one value when the last one in flight is answered while waiting
+
+	complained atomic.Int64 // when a refusal was last logged, unix ns
 
 	mu    sync.Mutex
 	owned map[int]*nats.Subscription
@@ -233,7 +236,7 @@ func (e *Endpoint) refuse(reply string, err error) {
 	e.counts.refused.Add(1)
 	problem := problemOf(err)
 	if problem.Code == http.StatusInternalServerError {
-		e.cfg.Logger.Error("command refused", "error", err)
+		e.complain(err)
 	}
 	if reply == "" {
 		return
@@ -241,6 +244,15 @@ func (e *Endpoint) refuse(reply string, err error) {
 	m := problem.Message()
 	m.Subject = reply
 	e.publish(m)
+}
+
+// complain logs why commands are refused: not each time, for when a disk is full
+// thousands are refused in a second.
+func (e *Endpoint) complain(err error) {
+	now, last := time.Now().UnixNano(), e.complained.Load()
+	if now-last >= int64(time.Second) && e.complained.CompareAndSwap(last, now) {
+		e.cfg.Logger.Error("command refused", "error", err, "refused_so_far", e.counts.refused.Load())
+	}
 }
 
 // publish sends an answer, or a trigger on to its owner. An answer that repeats

@@ -25,6 +25,11 @@ var ErrHeld = errors.New("another instance holds the partition")
 // over it. Nothing rests on it: two holders at a time would only meet in
 // conflicts, since every append carries its guard. Use OpenLeases.
 type Leases struct {
+	// Patient leases are lost only to another holder, not because they could
+	// not be renewed: for the process that runs the server, where nobody else
+	// can write either when it cannot. Set it before Acquire.
+	Patient bool
+
 	js jetstream.JetStream
 	kv jetstream.KeyValue
 }
@@ -45,7 +50,7 @@ func OpenLeases(ctx context.Context, nc *nats.Conn, replicas int) (*Leases, erro
 	if err != nil {
 		return nil, fmt.Errorf("open leases: %w", err)
 	}
-	return &Leases{js, kv}, nil
+	return &Leases{js: js, kv: kv}, nil
 }
 
 // Lease is a partition held by this process. It renews itself until it is
@@ -167,6 +172,9 @@ func (l *Lease) renew(ctx context.Context, good time.Time) {
 		}
 		begin := time.Now()
 		left := l.ttl - begin.Sub(good)
+		if l.leases.Patient {
+			left = l.ttl
+		}
 		try, cancel := context.WithTimeout(ctx, max(min(left, l.ttl/2), time.Millisecond))
 		revision, err := l.leases.put(try, l.key, l.owner, l.ttl, l.current)
 		cancel()
@@ -175,7 +183,7 @@ func (l *Lease) renew(ctx context.Context, good time.Time) {
 			l.current, good = revision, begin
 		case ctx.Err() != nil:
 			return
-		case lostRace(err) && !l.lateRenewal(ctx), time.Since(good) >= l.ttl*3/4:
+		case lostRace(err) && !l.lateRenewal(ctx), !l.leases.Patient && time.Since(good) >= l.ttl*3/4:
 			close(l.lost)
 			return
 		}

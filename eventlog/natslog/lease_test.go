@@ -99,6 +99,28 @@ func TestLeaseOfAnEarlierRunIsTakenOverAtOnce(t *testing.T) {
 	}
 }
 
+// TestPatientLeaseIsLostOnlyToAnother: that it cannot be renewed is no reason.
+func TestPatientLeaseIsLostOnlyToAnother(t *testing.T) {
+	s := natstest.Run(t, natstest.Listen)
+	proxy := natstest.NewProxy(t, s)
+	patient := leases(t, connect(t, proxy.URL()), 1)
+	patient.Patient = true
+	lease := acquire(t, patient, 0, "patient", natslog.MinLease)
+	proxy.Mute(true)
+	select {
+	case <-lease.Lost():
+		t.Fatal("it was lost when it could not be renewed")
+	case <-time.After(3 * natslog.MinLease):
+	}
+	acquire(t, leases(t, s.Conn(t), 1), 0, "next", 10*time.Second)
+	proxy.Mute(false)
+	select {
+	case <-lease.Lost():
+	case <-time.After(10 * time.Second):
+		t.Error("it does not notice that another holder has it")
+	}
+}
+
 func TestStolenLeaseIsLost(t *testing.T) {
 	s := natstest.Run(t)
 	nc := s.Conn(t)

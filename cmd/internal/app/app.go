@@ -61,6 +61,7 @@ type App struct {
 
 	ends   []end
 	failed chan error
+	broken atomic.Bool // Run ends because a part has failed
 	wg     sync.WaitGroup
 }
 
@@ -116,6 +117,7 @@ func (a *App) Run(ctx context.Context) error {
 	if err == nil {
 		err = a.serve(ctx)
 	}
+	a.broken.Store(err != nil)
 	a.stage.set("shutting down")
 	return errors.Join(err, a.stop())
 }
@@ -232,8 +234,9 @@ func (a *App) openWriters(ctx context.Context) error {
 	if err != nil {
 		return fmt.Errorf("open the writers: %w", err)
 	}
+	leases.Patient = a.cfg.Embedded()
 	o := &owners{
-		leases: leases, name: a.instanceName(), log: a.log.With("component", "owner"), report: a.report, fail: a.fail,
+		leases: leases, name: a.instanceName(), log: a.log.With("component", "owner"), report: a.report,
 		damaged:   func(p int) map[string]string { return a.hurt.accounts(p, n) },
 		revisions: make([]atomic.Uint64, n), owned: map[int]bool{},
 	}

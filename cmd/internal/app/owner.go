@@ -33,7 +33,6 @@ type owners struct {
 	log       *slog.Logger
 	damaged   func(partition int) map[string]string
 	report    func(command.LoadReport)
-	fail      func(error)     // ends the process
 	revisions []atomic.Uint64 // of the lease, by partition; stands in every record
 
 	mu       sync.Mutex
@@ -81,28 +80,43 @@ func (o *owners) start(ctx context.Context, n int) error {
 func (o *owners) own(ctx context.Context, p int, first chan<- error) {
 	told := false
 	tell := func(err error) {
-		if told {
-			if err != nil {
-				o.fail(err)
-			}
-			return
+		if !told {
+			told = true
+			first <- err
 		}
-		told = true
-		first <- err
 	}
 	for ctx.Err() == nil {
 		lease, err := o.acquire(ctx, p, tell)
-		if err != nil {
+		switch {
+		case err != nil && told: // a server that is away for a while, or cannot write
+			o.log.Warn("the partition's lease cannot be acquired; trying on", "partition", p, "error", err)
+			wait(ctx, leaseTTL/4)
+			continue
+		case err != nil:
 			tell(err)
 			return
 		}
 		if lease == nil {
 			return // ctx has ended
 		}
-		if err := o.serve(ctx, p, lease, tell); err != nil {
+		switch err := o.serve(ctx, p, lease, tell); {
+		case err != nil && told:
+			o.log.Error("the partition cannot be taken over; trying on", "partition", p, "error", err)
+			wait(ctx, leaseTTL/4)
+		case err != nil:
 			tell(err)
 			return
 		}
+	}
+}
+
+// wait waits, but no longer than until ctx ends.
+func wait(ctx context.Context, d time.Duration) {
+	t := time.NewTimer(d)
+	defer t.Stop()
+	select {
+	case <-t.C:
+	case <-ctx.Done():
 	}
 }
 

@@ -87,7 +87,14 @@ func (a *App) openLog(ctx context.Context) (err error) {
 	if err != nil {
 		return fmt.Errorf("open the log: %w", err)
 	}
-	a.blobs = blobs
+	roomy := &roomyBlobs{Blobs: blobs, broken: a.broken.Load}
+	if a.cfg.Embedded() {
+		roomy.free = func() (uint64, error) {
+			free, _, err := bus.DiskFree(a.storeDir())
+			return free, err
+		}
+	}
+	a.blobs = roomy
 	return nil
 }
 
