@@ -11,11 +11,12 @@ import (
 // disk is the model: a tree of files in memory, each with what processes see
 // and what would be left after a power cut.
 type disk struct {
-	mu    sync.Mutex // guards the whole tree
-	root  *object
-	inode uint64
-	full  bool
-	syncs int
+	mu     sync.Mutex // guards the whole tree
+	root   *object
+	inode  uint64
+	full   bool
+	unseen bool // full, and says that it has room
+	syncs  int
 }
 
 // object is a file or a folder.

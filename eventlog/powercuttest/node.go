@@ -228,7 +228,7 @@ func (n *node) Statfs(_ context.Context, out *fuse.StatfsOut) syscall.Errno {
 	defer n.lock()()
 	const blocks = 64 << 30 / page
 	*out = fuse.StatfsOut{Blocks: blocks, Bfree: blocks, Bavail: blocks, Files: 1 << 20, Ffree: 1 << 20, Bsize: page, Frsize: page, NameLen: 255}
-	if n.disk.full {
+	if n.disk.full && !n.disk.unseen {
 		out.Bfree, out.Bavail = 0, 0
 	}
 	return 0

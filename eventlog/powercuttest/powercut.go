@@ -130,7 +130,14 @@ func (f *FS) cutWith(chance *rand.Rand) error {
 func (f *FS) Fill(full bool) {
 	f.disk.mu.Lock()
 	defer f.disk.mu.Unlock()
-	f.disk.full = full
+	f.disk.full, f.disk.unseen = full, false
+}
+
+// FillUnseen is Fill(true) on a disk that goes on saying that it has room.
+func (f *FS) FillUnseen() {
+	f.disk.mu.Lock()
+	defer f.disk.mu.Unlock()
+	f.disk.full, f.disk.unseen = true, true
 }
 
 // Syncs is how often something was synced so far.

@@ -139,12 +139,31 @@ func TestTearingKeepsWhatWasSynced(t *testing.T) {
 	}
 }
 
+func free(t *testing.T, dir string) uint64 {
+	t.Helper()
+	var st syscall.Statfs_t
+	if err := syscall.Statfs(dir, &st); err != nil {
+		t.Fatal(err)
+	}
+	return st.Bavail
+}
+
 func TestFullDisk(t *testing.T) {
 	disk := powercuttest.Mount(t)
 	write("a", "x", 0, true)(t, disk.Dir())
 	disk.Fill(true)
 	if err := os.WriteFile(filepath.Join(disk.Dir(), "b"), []byte("x"), 0o644); !errors.Is(err, syscall.ENOSPC) {
 		t.Errorf("a new file on a full disk: %v", err)
+	}
+	if n := free(t, disk.Dir()); n != 0 {
+		t.Errorf("%d bytes are free on a full disk", n)
+	}
+	disk.FillUnseen()
+	if err := os.WriteFile(filepath.Join(disk.Dir(), "b"), []byte("x"), 0o644); !errors.Is(err, syscall.ENOSPC) {
+		t.Errorf("a new file on a full disk that says it is not: %v", err)
+	}
+	if free(t, disk.Dir()) == 0 {
+		t.Error("it says that it is full")
 	}
 	disk.Fill(false)
 	write("b", "x", 0, true)(t, disk.Dir())
