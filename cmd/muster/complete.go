@@ -21,6 +21,9 @@ var completions = map[string]func() []string{
 	"class":     machine.Classes,
 	"condition": conditionNames,
 	"format":    func() []string { return []string{"mermaid", "dot"} },
+	"do":        machine.Capabilities,
+	"side":      func() []string { return []string{"bot", "human"} },
+	"kind":      attentionNames,
 	"by": func() []string {
 		return []string{string(domain.ByUser), string(domain.ByUs), string(domain.ByRemote), string(domain.ByUnknown)}
 	},
@@ -45,6 +48,14 @@ func machineNames() []string {
 	var names []string
 	for _, m := range lifecycle.Registry().List() {
 		names = append(names, m.Name())
+	}
+	return names
+}
+
+func attentionNames() []string {
+	var names []string
+	for _, k := range domain.AttentionKinds() {
+		names = append(names, k.Name)
 	}
 	return names
 }

@@ -124,22 +124,15 @@ func Condition(c *domain.Condition) string {
 	return text
 }
 
-// Block says why an account can not do something, as the judge found it.
-func Block(a *domain.Account, what, scope string, b *domain.Block) string {
+// Block says why an account can not do something, as the judge found it: its
+// state, if that is in the way, and the conditions.
+func Block(a *domain.Account, b *domain.Block) string {
 	var words []string
+	if b.State {
+		words = append(words, "it is "+a.State)
+	}
 	for i := range b.Conditions {
 		words = append(words, Condition(&b.Conditions[i]))
 	}
-	because := strings.Join(words, "; ")
-	if !b.State {
-		return because
-	}
-	if scope != "" {
-		scope = " in " + scope
-	}
-	text := fmt.Sprintf("in %s it can not %s%s", a.State, what, scope)
-	if because != "" {
-		text += ": " + because
-	}
-	return text
+	return strings.Join(words, "; ")
 }

@@ -289,14 +289,14 @@ func TestBlock(t *testing.T) {
 		conditions   []domain.Condition
 		want         string
 	}{
-		{"STOPPED", "", nil, "in STOPPED it can not send"},
-		{"DEGRADED", "groups", []domain.Condition{limited}, "in DEGRADED it can not send in groups: rate_limited until 2026-01-01 10:00:00Z (429)"},
+		{"STOPPED", "", nil, "it is STOPPED"},
+		{"DEGRADED", "groups", []domain.Condition{limited}, "it is DEGRADED; rate_limited until 2026-01-01 10:00:00Z (429)"},
 		{"RUNNING", "new_chats", []domain.Condition{chats, limited}, "restricted in new_chats; rate_limited until 2026-01-01 10:00:00Z (429)"},
 	} {
 		j := domain.NewJudge(lifecycle.Registry())
 		a := &domain.Account{ID: "a", Machine: "whatsapp@2", State: tt.state, Conditions: slices.Clone(tt.conditions)}
 		b, _ := j.Blocked(a, "send", tt.scope)
-		if got := explain.Block(a, "send", tt.scope, &b); got != tt.want {
+		if got := explain.Block(a, &b); got != tt.want {
 			t.Errorf("got %q, want %q", got, tt.want)
 		}
 	}

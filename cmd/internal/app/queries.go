@@ -17,14 +17,14 @@ import (
 
 // queries is the table of what can be asked over NATS.
 func (a *App) queries() []query.Query {
-	return []query.Query{
+	return append(a.questions(), []query.Query{
 		{Name: api.GetQuery, Description: "One account: state, since, conditions, what it can do", Handle: query.Of(a.getAccount)},
 		{Name: api.ListQuery, Description: "A page of accounts, by id, with filters", Handle: query.Of(a.listAccounts)},
 		{Name: api.StatsQuery, Description: "The fleet in numbers: distribution, transitions, time to RUNNING", Handle: query.Of(a.stats)},
 		{Name: api.DigestQuery, Description: "The digest of the whole fleet's state", Handle: query.Of(a.digest)},
 		{Name: api.MachinesQuery, Description: "The transition tables by which triggers are judged", Handle: query.Of(a.machines)},
 		{Name: api.WorkersQuery, Description: "The workers: who lives, and how many accounts each vouches for", Handle: query.Of(a.listWorkers)},
-	}
+	}...)
 }
 
 // wait waits until the views have seen what the caller has.

@@ -8,8 +8,12 @@ import (
 	"github.com/musterhq/muster/eventlog"
 	"github.com/musterhq/muster/projections"
 	"github.com/musterhq/muster/projections/accounts"
+	"github.com/musterhq/muster/projections/attention"
 	"github.com/musterhq/muster/projections/distribution"
 	"github.com/musterhq/muster/projections/readytime"
+	"github.com/musterhq/muster/projections/route"
+	"github.com/musterhq/muster/projections/stays"
+	"github.com/musterhq/muster/projections/talk"
 	"github.com/musterhq/muster/projections/transitions"
 )
 
@@ -19,6 +23,10 @@ type views struct {
 	distribution *distribution.View
 	transitions  *transitions.View
 	readytime    *readytime.View
+	attention    *attention.View
+	route        *route.View
+	stays        *stays.View
+	talk         *talk.View
 	history      *handover
 	tee          *projections.Tee
 	runner       *projections.Runner
@@ -37,13 +45,17 @@ func (a *App) openViews(context.Context) error {
 		distribution: distribution.New(n, machines),
 		transitions:  transitions.New(n),
 		readytime:    readytime.New(n, machines),
+		attention:    attention.New(roster, machines),
+		route:        route.New(roster, machines),
+		stays:        stays.New(roster, machines),
+		talk:         talk.New(roster),
 		history:      newHandover(a.events),
 		tee:          projections.NewTee(a.events, n, 0),
 	}
 	log := a.log.With("component", "views")
 	runner, err := projections.New(projections.Config{
 		History: v.history, Source: v.tee, Roster: roster,
-		Views: []projections.View{v.accounts, v.distribution, v.transitions, v.readytime},
+		Views: []projections.View{v.accounts, v.distribution, v.transitions, v.readytime, v.attention, v.route, v.stays, v.talk},
 		Blobs: a.blobs,
 		OnAlarm: func(alarm projections.Alarm) {
 			log.Error("the history is not whole", "alarm", alarm.String())
