@@ -54,13 +54,13 @@ func fake(t *testing.T) *fakeServer {
 	if _, err := dispatch.Register(svc, dispatch.Config{Judge: f}); err != nil {
 		t.Fatal(err)
 	}
-	err = query.Register(svc, query.Config{}, []query.Query{
+	err = query.Register(svc, query.Config{}, append(questions(), []query.Query{
 		{Name: api.GetQuery, Handle: query.Of(f.get)},
 		{Name: api.ListQuery, Handle: query.Of(f.list)},
 		{Name: api.StatsQuery, Handle: query.Of(f.stats)},
 		{Name: api.DigestQuery, Handle: query.Of(f.digest)},
 		{Name: api.WorkersQuery, Handle: query.Of(f.workers)},
-	})
+	}...))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -103,6 +103,11 @@ func (f *fakeServer) Submit(t domain.Trigger, done func(command.Answer)) error {
 			v.Outcome, v.Reason = domain.Rejected, "no edge"
 		case "connection_lost":
 			v.Outcome, v.Reason = domain.Stale, "an older epoch"
+		case "claim":
+			v.From, v.To = "BOT", "BOT"
+			if t.Data["handler"] == "late" {
+				v.Outcome, v.Reason = domain.Rejected, "already_claimed"
+			}
 		}
 	}
 	v.Version = f.versions[t.Account]
