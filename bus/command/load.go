@@ -38,6 +38,7 @@ func (w *writer) load(ctx context.Context, damaged map[string]string) (LoadRepor
 	if err := w.replay(ctx, &rep); err != nil {
 		return rep, err
 	}
+	w.whole = w.last
 	w.testify(witness)
 	for id, why := range damaged {
 		w.markDamaged(domain.AccountID(id), why)

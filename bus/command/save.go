@@ -27,7 +27,7 @@ const saveWithin = 2 * time.Minute
 // the last one. One at a time is written.
 func (w *writer) maybeSave() {
 	due := w.saved.events >= w.cfg.SnapshotEvery || w.saved.events > 0 && w.cfg.Now().Sub(w.saved.at) >= w.cfg.SnapshotAfter
-	if w.cfg.Blobs == nil || !due || w.set.Err() != nil {
+	if w.cfg.Blobs == nil || !due || w.set.Err() != nil || w.last > w.whole {
 		return
 	}
 	if w.saving != nil {
@@ -37,7 +37,7 @@ func (w *writer) maybeSave() {
 			return
 		}
 	}
-	states, last := w.freeze(), w.last
+	states, last := w.freeze(), w.whole
 	w.saved = savedAt{seq: last, at: w.cfg.Now()}
 	done := make(chan struct{})
 	w.saving = done
@@ -53,8 +53,8 @@ func (w *writer) saveLast() {
 	if w.saving != nil {
 		<-w.saving
 	}
-	if w.cfg.Blobs != nil && w.saved.events > 0 && w.set.Err() == nil && w.ctx.Err() == nil {
-		w.save(w.freeze(), w.last)
+	if w.cfg.Blobs != nil && w.saved.events > 0 && w.set.Err() == nil && w.ctx.Err() == nil && w.last <= w.whole {
+		w.save(w.freeze(), w.whole)
 	}
 }
 

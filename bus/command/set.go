@@ -159,7 +159,7 @@ func (s *Set) states(ctx context.Context, p int) ([]frozen, uint64, error) {
 	if _, err := w.load(ctx, nil); err != nil {
 		return nil, 0, err
 	}
-	return w.freeze(), w.last, nil
+	return w.freeze(), w.whole, nil
 }
 
 // Accounts calls f with the folded accounts of all partitions as they are at

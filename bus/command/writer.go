@@ -21,7 +21,8 @@ type writer struct {
 	public      public // guards slots against who looks from outside
 	slots       map[domain.AccountID]*slot
 	agenda      *domain.Agenda
-	last        uint64 // sequence of the partition's last record that is folded
+	last        uint64 // highest sequence that was seen
+	whole       uint64 // all records up to here are folded
 	incarnation string // of the partition's stream
 	saved       savedAt
 	quiet       bool          // only folds: nobody else is given what it reads
@@ -173,6 +174,7 @@ func (w *writer) process(group []*request) {
 		w.append(b)
 	}
 	w.settle(b)
+	w.keepUp(b)
 }
 
 func (w *writer) append(b *batch) {
@@ -213,11 +215,11 @@ func (w *writer) snapshotNow(ctx context.Context) ([]frozen, uint64, error) {
 	}
 	c := make(chan answer, 1)
 	select {
-	case w.ctl <- func() { c <- answer{w.freeze(), w.last} }:
+	case w.ctl <- func() { c <- answer{w.freeze(), w.whole} }:
 		a := <-c
 		return a.states, a.seq, nil
 	case <-w.done:
-		return w.freeze(), w.last, nil // nobody writes any more
+		return w.freeze(), w.whole, nil // nobody writes any more
 	case <-ctx.Done():
 		return nil, 0, context.Cause(ctx)
 	}
