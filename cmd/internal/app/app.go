@@ -211,6 +211,12 @@ func (a *App) onEnd(name string, within time.Duration, do func(context.Context) 
 
 // stop undoes the start, each step within its own bound.
 func (a *App) stop() error {
+	level := slog.LevelDebug // of a start that was refused; what counts then is why
+	select {
+	case <-a.ready:
+		level = slog.LevelInfo
+	default:
+	}
 	var errs []error
 	for i := len(a.ends) - 1; i >= 0; i-- {
 		e := a.ends[i]
@@ -218,7 +224,7 @@ func (a *App) stop() error {
 		ctx, cancel := context.WithTimeoutCause(context.Background(), e.within, fmt.Errorf("%s: not done within %v", e.name, e.within))
 		err := e.do(ctx)
 		cancel()
-		a.log.Info("ended", "part", e.name, "took", time.Since(begin).Round(time.Millisecond))
+		a.log.Log(context.Background(), level, "ended", "part", e.name, "took", time.Since(begin).Round(time.Millisecond))
 		if err != nil {
 			errs = append(errs, fmt.Errorf("end %s: %w", e.name, err))
 		}

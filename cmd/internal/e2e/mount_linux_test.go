@@ -40,17 +40,7 @@ func (fs *tmpfs) remount(mib int, readOnly bool) {
 	}
 }
 
-// free is how many bytes can still be written.
-func (fs *tmpfs) free() int64 {
-	fs.t.Helper()
-	var st unix.Statfs_t
-	if err := unix.Statfs(fs.dir, &st); err != nil {
-		fs.t.Fatal(err)
-	}
-	return int64(st.Bavail) * st.Bsize
-}
-
-// fill takes all space at once with a file, which it returns.
+// fill takes all space at once with a file.
 func (fs *tmpfs) fill(path string) {
 	fs.t.Helper()
 	f, err := os.Create(path)
