@@ -38,7 +38,7 @@ type RestartReport struct {
 	Accounts int `json:"accounts"`
 	Events   int `json:"events"`
 
-	EmptyRSS        int64   `json:"empty_rss_bytes"` // resident memory of a server without accounts
+	EmptyRSS        int64   `json:"empty_rss_bytes"`   // resident memory of a server without accounts
 	LoadedRSS       int64   `json:"loaded_rss_bytes"`  // after a start from snapshots
 	BytesPerAccount float64 `json:"bytes_per_account"` // the difference, by account
 	// ReplayedRSS is the same after a start from the log alone: the NATS server
