@@ -12,10 +12,14 @@ import (
 	"github.com/musterhq/muster/eventlog"
 	"github.com/musterhq/muster/projections"
 	"github.com/musterhq/muster/projections/accounts"
+	"github.com/musterhq/muster/projections/attention"
 	"github.com/musterhq/muster/projections/distribution"
 	"github.com/musterhq/muster/projections/projectiontest"
 	"github.com/musterhq/muster/projections/readytime"
+	"github.com/musterhq/muster/projections/route"
 	"github.com/musterhq/muster/projections/stats"
+	"github.com/musterhq/muster/projections/stays"
+	"github.com/musterhq/muster/projections/talk"
 	"github.com/musterhq/muster/projections/transitions"
 )
 
@@ -90,6 +94,10 @@ func (f *fleet) views() []projections.View {
 		distribution.New(fleetPartitions, judge.Machines()),
 		transitions.New(fleetPartitions),
 		readytime.New(fleetPartitions, judge.Machines()),
+		attention.New(f.roster, judge.Machines()),
+		route.New(f.roster, judge.Machines()),
+		stays.New(f.roster, judge.Machines()),
+		talk.New(f.roster),
 	}
 }
 
@@ -113,7 +121,7 @@ func heap() uint64 {
 // BenchmarkApply folds 200 000 accounts with 5 events each.
 func BenchmarkApply(b *testing.B) {
 	const n = 200_000
-	names := []string{"accounts", "distribution", "transitions", "readytime", "all four", "all four, 2000 accounts at a time"}
+	names := []string{"accounts", "distribution", "transitions", "readytime", "attention", "route", "stays", "talk", "all", "all, 2000 accounts at a time"}
 	for i, name := range names {
 		b.Run(name, func(b *testing.B) {
 			var bytes float64
@@ -122,7 +130,7 @@ func BenchmarkApply(b *testing.B) {
 			for b.Loop() {
 				b.StopTimer()
 				f := newFleet(n)
-				if i == 5 {
+				if i == len(names)-1 {
 					f.window = 2000
 				}
 				before := heap()
@@ -137,8 +145,10 @@ func BenchmarkApply(b *testing.B) {
 						v.Apply(at, e)
 					}
 				})
-				if s, ok := views[0].(projections.Settler); ok {
-					s.Settle()
+				for _, v := range views {
+					if s, ok := v.(projections.Settler); ok {
+						s.Settle()
+					}
 				}
 				spent += cpu() - began
 				events += 5 * n

@@ -49,7 +49,10 @@ type View struct {
 	shards   []atomic.Pointer[shard]
 }
 
-var _ projections.DamageObserver = (*View)(nil)
+var (
+	_ projections.DamageObserver = (*View)(nil)
+	_ projections.Settler        = (*View)(nil)
+)
 
 // New returns an empty view.
 func New(roster *projections.Roster, machines *machine.Registry) *View {
@@ -71,6 +74,13 @@ func (v *View) Apply(at projections.Place, e *domain.Event) {
 
 // Damaged marks an account whose history is damaged.
 func (v *View) Damaged(at projections.Place) { v.shards[at.Partition].Load().damaged(at) }
+
+// Settle makes the view ready to be asked.
+func (v *View) Settle() {
+	for i := range v.shards {
+		v.shards[i].Load().settle()
+	}
+}
 
 // Save writes the state of one partition.
 func (v *View) Save(partition int, w io.Writer) error { return v.shards[partition].Load().save(w) }

@@ -96,6 +96,7 @@ func (v *View) group(f *Filter) (all []Incident) {
 // addBuckets adds the shard's items that match, by what they have in common and
 // minute.
 func (s *shard) addBuckets(f *Filter, counts map[same]map[int32]int) {
+	s.settle()
 	s.mu.RLock()
 	defer s.mu.RUnlock()
 	m := s.matcher(f)

@@ -17,33 +17,31 @@ type need struct {
 }
 
 // needs lists what an account asks for, by the rules of domain.Judge.Attention.
-// at and why are those of the event that may have brought something new.
-func (s *shard) needs(number uint32, r *row, at int64, why string) (list []need) {
+// at and why are those of the event that may have brought something new. The
+// list is used again.
+func (s *shard) needs(number uint32, r *row, at int64, why string) []need {
+	list := s.needed[:0]
 	if r.flags&flagGone != 0 {
-		return nil
+		return list
 	}
 	add := func(n need) {
 		if n.kind != "" && !slices.ContainsFunc(list, func(o need) bool { return o.kind == n.kind }) {
 			list = append(list, n)
 		}
 	}
-	st := s.states.At(r.state)
 	wanted := r.flags&flagStop == 0
-	if m, ok := s.machines.Get(st.Machine); ok {
-		state, _ := m.State(st.Name)
-		if wanted || !state.IfWanted {
-			add(need{kind: state.Attention, since: at, reason: why})
-		}
-		if wanted && r.flags&flagAsksLogin != 0 {
-			add(need{kind: machine.LoginNeeded, since: at, reason: why})
-		}
+	if a := s.asksOf(r.state); wanted || !a.ifWanted {
+		add(need{kind: a.kind, since: at, reason: why})
+	}
+	if wanted && r.flags&flagAsksLogin != 0 {
+		add(need{kind: machine.LoginNeeded, since: at, reason: why})
 	}
 	if r.flags&flagMore != 0 {
 		for _, c := range s.more[number].conditions {
 			reason := c.reason
 			switch {
 			case reason == "" && c.name == machine.Stuck:
-				reason = st.Name
+				reason = s.states.At(r.state).Name
 			case reason == "":
 				reason = why
 			}
@@ -57,6 +55,7 @@ func (s *shard) needs(number uint32, r *row, at int64, why string) (list []need)
 		add(need{kind: domain.AttentionDamaged, since: at, reason: why})
 	}
 	slices.SortFunc(list, func(a, b need) int { return strings.Compare(a.kind, b.kind) })
+	s.needed = list
 	return list
 }
 
@@ -72,12 +71,29 @@ func (s *shard) refresh(number uint32, r *row, at int64, why string) {
 	}
 	m := s.more[number]
 	old := m.items
-	for _, i := range old {
-		s.leave(number, &i)
+	if s.order != nil {
+		for _, i := range old {
+			s.leave(number, &i)
+		}
+	}
+	m.items = s.itemsOf(list, old, r.source)
+	if s.order != nil {
+		s.index(number, m.items, len(old) > 0)
+	}
+	if len(m.items) == 0 && len(m.conditions) == 0 && len(m.talks) == 0 {
+		delete(s.more, number)
+		r.flags &^= flagMore
+	}
+}
+
+// itemsOf makes items of needs; nil when there are none.
+func (s *shard) itemsOf(list []need, old []item, source uint32) []item {
+	if len(list) == 0 {
+		return nil
 	}
 	items := make([]item, 0, len(list))
 	for _, n := range list {
-		now := item{since: n.since, kind: s.kinds.ID(n.kind), reason: s.reasons.IDWithin(n.reason, MaxReasons, Other), source: r.source}
+		now := item{since: n.since, kind: s.kinds.ID(n.kind), reason: s.reasons.IDWithin(n.reason, MaxReasons, Other), source: source}
 		if k := slices.IndexFunc(old, func(o item) bool { return o.kind == now.kind }); k >= 0 {
 			now.since, now.source = old[k].since, old[k].source
 			if !n.firm {
@@ -86,21 +102,19 @@ func (s *shard) refresh(number uint32, r *row, at int64, why string) {
 		}
 		items = append(items, now)
 	}
-	if m.items = items; len(items) == 0 {
-		m.items = nil
+	return items
+}
+
+// index enters an account's items; had says that it had some before.
+func (s *shard) index(number uint32, items []item, had bool) {
+	for i := range items {
+		s.join(number, &items[i])
 	}
-	for i := range m.items {
-		s.join(number, &m.items[i])
-	}
-	switch {
-	case len(old) == 0 && len(items) > 0:
+	switch has := len(items) > 0; {
+	case has && !had:
 		s.order.Set(number)
-	case len(old) > 0 && len(items) == 0:
+	case had && !has:
 		s.order.Delete(number)
-	}
-	if len(items) == 0 && len(m.conditions) == 0 && len(m.talks) == 0 {
-		delete(s.more, number)
-		r.flags &^= flagMore
 	}
 }
 
@@ -198,6 +212,7 @@ func (m *matcher) account(number uint32) bool {
 }
 
 func (s *shard) addSize(n map[string]int) {
+	s.settle()
 	s.mu.RLock()
 	defer s.mu.RUnlock()
 	for key, list := range s.buckets {

@@ -34,6 +34,7 @@ const behindAll = "\xff"
 
 // scan looks at some accounts that have items.
 func (s *shard) scan(f *Filter, after string, most int) merge.Batch[Item] {
+	s.settle()
 	s.mu.RLock()
 	defer s.mu.RUnlock()
 	s.ids.RLock()

@@ -66,7 +66,7 @@ func (m *more) save(out *wire.Writer) {
 	}
 }
 
-// load fills an empty shard and groups the items anew.
+// load fills an empty shard; its items are grouped when somebody asks.
 func (s *shard) load(src io.Reader) error {
 	in := wire.NewReader(src)
 	s.seq, s.now = in.Uint(), in.Int()
@@ -92,14 +92,7 @@ func (s *shard) load(src io.Reader) error {
 		if in.Err() != nil {
 			break
 		}
-		m := s.extra(number, s.rows.At(number))
-		s.loadMore(in, m)
-		if in.Err() == nil && len(m.items) > 0 {
-			s.order.Set(number)
-			for i := range m.items {
-				s.join(number, &m.items[i])
-			}
-		}
+		s.loadMore(in, s.extra(number, s.rows.At(number)))
 	}
 	return in.Err()
 }

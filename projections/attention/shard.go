@@ -72,8 +72,16 @@ type shard struct {
 	rows     pages.List[row]
 	more     map[uint32]*more
 
+	asks    []ask                  // by state
+	needed  []need                 // used again for each event
 	buckets map[bucketKey][]uint32 // accounts, in no order
-	order   *btree.BTreeG[uint32]  // accounts with an item, by id
+	order   *btree.BTreeG[uint32]  // accounts with an item, by id; nil, and no buckets, until somebody asks, see settle
+}
+
+// ask is what a state asks a human for.
+type ask struct {
+	kind     string
+	ifWanted bool // only while it is to run
 }
 
 // bucketKey is what items that began in one minute have in common.
@@ -86,8 +94,56 @@ func newShard(ids *projections.Ids, machines *machine.Registry) *shard {
 	return &shard{
 		ids: ids, machines: machines, states: states.New(machines), labels: intern.NewLabels(),
 		sources: intern.New(), kinds: intern.New(), reasons: intern.New(), names: intern.New(), more: map[uint32]*more{},
-		buckets: map[bucketKey][]uint32{},
-		order:   btree.NewBTreeGOptions(func(a, b uint32) bool { return ids.Compare(a, b) < 0 }, btree.Options{NoLocks: true}),
+	}
+}
+
+// asksOf is what a state asks for.
+func (s *shard) asksOf(state uint16) ask {
+	for len(s.asks) <= int(state) {
+		st := s.states.At(uint16(len(s.asks)))
+		var a ask
+		if m, ok := s.machines.Get(st.Machine); ok {
+			found, _ := m.State(st.Name)
+			a = ask{kind: found.Attention, ifWanted: found.IfWanted}
+		}
+		s.asks = append(s.asks, a)
+	}
+	return s.asks[state]
+}
+
+// settle sorts the items into the buckets and the accounts by their ids, if that
+// was not done yet; from then on both are kept. A view that is being replayed
+// puts it off.
+func (s *shard) settle() {
+	s.mu.RLock()
+	settled := s.order != nil
+	s.mu.RUnlock()
+	if settled {
+		return
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.order != nil {
+		return
+	}
+	s.ids.RLock()
+	defer s.ids.RUnlock()
+	ids := s.ids
+	s.buckets = map[bucketKey][]uint32{}
+	var numbers []uint32
+	for number, m := range s.more {
+		if len(m.items) > 0 {
+			numbers = append(numbers, number)
+		}
+	}
+	slices.SortFunc(numbers, ids.Compare)
+	s.order = btree.NewBTreeGOptions(func(a, b uint32) bool { return ids.Compare(a, b) < 0 }, btree.Options{NoLocks: true})
+	for _, number := range numbers {
+		s.order.Load(number)
+		m := s.more[number]
+		for i := range m.items {
+			s.join(number, &m.items[i])
+		}
 	}
 }
 

@@ -64,6 +64,7 @@ type shard struct {
 
 	groups  []group // by number; nowhere is the first
 	numbers map[string]uint8
+	plain   []uint8              // by state: the group of accounts without blocks
 	pairs   *intern.Table        // labels as key=value; made anew with the index
 	counts  []int                // accounts in the index, by label
 	index   *btree.BTreeG[entry] // nil until somebody asks, see settle
@@ -122,9 +123,22 @@ func (s *shard) groupOf(number uint32, r *row) uint8 {
 	if r.gone {
 		return nowhere
 	}
-	st := s.states.At(r.state)
+	if len(s.blocks) > 0 {
+		if blocks := s.blocks[number]; len(blocks) > 0 {
+			return s.number(s.groupIn(r.state, blocks))
+		}
+	}
+	for len(s.plain) <= int(r.state) {
+		s.plain = append(s.plain, s.number(s.groupIn(uint16(len(s.plain)), nil)))
+	}
+	return s.plain[r.state]
+}
+
+// groupIn is the group of an account in a state with these conditions.
+func (s *shard) groupIn(state uint16, blocks []block) group {
+	st := s.states.At(state)
 	m, _ := s.machines.Get(st.Machine)
-	return s.number(groupOf(m, st.Name, s.blocks[number]))
+	return groupOf(m, st.Name, blocks)
 }
 
 // block keeps the conditions that forbid to send, and says whether they changed.

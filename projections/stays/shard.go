@@ -23,9 +23,6 @@ type row struct {
 	gone   bool // forgotten
 }
 
-// cause is a state together with the reason for it.
-type cause struct{ state, reason uint16 }
-
 // shard is one partition's part of the view.
 type shard struct {
 	mu      sync.RWMutex
@@ -34,12 +31,10 @@ type shard struct {
 	reasons *intern.Table
 	rows    pages.List[row]
 	lengths [][]uint32 // by state; nil: no stay has ended
-	inState []int      // accounts that are there
-	causes  map[cause]int
 }
 
 func newShard(machines *machine.Registry) *shard {
-	return &shard{states: states.New(machines), reasons: intern.New(), causes: map[cause]int{}}
+	return &shard{states: states.New(machines), reasons: intern.New()}
 }
 
 func (s *shard) apply(at projections.Place, e *domain.Event) {
@@ -60,14 +55,9 @@ func (s *shard) apply(at projections.Place, e *domain.Event) {
 		r.reason = uint16(s.reasons.IDWithin(cmp.Or(e.Reason.Code, e.Trigger), MaxReasons, Other))
 	}
 	r.gone = e.Effects&domain.EffectForget != 0 || before.gone && e.Effects&domain.EffectRevive == 0
-	if *r == before {
-		return
-	}
 	if before.here() && !r.gone && r.state != before.state {
 		s.end(before.state, time.Duration(e.At-before.since))
 	}
-	s.enter(&before, -1)
-	s.enter(r, +1)
 }
 
 // here says whether the account is counted.
@@ -84,21 +74,6 @@ func (s *shard) end(state uint16, length time.Duration) {
 	s.lengths[state][bucket(length)]++
 }
 
-// enter counts an account where it is (d = +1), or no longer is (d = -1).
-func (s *shard) enter(r *row, d int) {
-	if !r.here() {
-		return
-	}
-	for len(s.inState) <= int(r.state) {
-		s.inState = append(s.inState, 0)
-	}
-	s.inState[r.state] += d
-	c := cause{r.state, r.reason}
-	if s.causes[c] += d; s.causes[c] == 0 {
-		delete(s.causes, c)
-	}
-}
-
 func (s *shard) of(number uint32) (Stay, bool) {
 	s.mu.RLock()
 	defer s.mu.RUnlock()
@@ -110,17 +85,27 @@ func (s *shard) of(number uint32) (Stay, bool) {
 	return Stay{Machine: st.Machine, State: st.Name, Since: r.since, Reason: s.reasons.Name(uint32(r.reason))}, true
 }
 
+// count looks at every account: nobody asks often, and each event would have to
+// keep the counts.
 func (s *shard) count(machine, state, reason string) (inState, forReason int) {
 	s.mu.RLock()
 	defer s.mu.RUnlock()
 	number, ok := s.states.Find(machine, state)
-	if !ok || int(number) >= len(s.inState) {
+	if !ok {
 		return 0, 0
 	}
-	if id, known := s.reasons.Find(reason); known {
-		forReason = s.causes[cause{number, uint16(id)}]
+	cause, known := s.reasons.Find(reason)
+	for i := range uint32(s.rows.Len()) {
+		r := s.rows.At(i)
+		if r.state != number || r.gone {
+			continue
+		}
+		inState++
+		if known && uint32(r.reason) == cause {
+			forReason++
+		}
 	}
-	return s.inState[number], forReason
+	return inState, forReason
 }
 
 func (s *shard) addLengths(machine, state string, l *Lengths) {
@@ -164,7 +149,7 @@ func (s *shard) save(w io.Writer) error {
 	return out.Flush()
 }
 
-// load fills an empty shard; who is where is counted again from the rows.
+// load fills an empty shard.
 func (s *shard) load(src io.Reader) error {
 	in := wire.NewReader(src)
 	s.seq = in.Uint()
@@ -174,7 +159,6 @@ func (s *shard) load(src io.Reader) error {
 		r := row{since: in.Int(), state: uint16(in.Index(s.states.Len())), reason: uint16(in.Index(s.reasons.Len())), gone: in.Bool()}
 		if in.Err() == nil {
 			s.rows.Append(r)
-			s.enter(&r, +1)
 		}
 	}
 	for n := in.Index(s.states.Len() + 1); n > 0 && in.Err() == nil; n-- {
