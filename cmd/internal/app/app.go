@@ -217,6 +217,7 @@ func (a *App) stop() error {
 		level = slog.LevelInfo
 	default:
 	}
+	a.log.Log(context.Background(), level, "ending", "parts", len(a.ends))
 	var errs []error
 	for i := len(a.ends) - 1; i >= 0; i-- {
 		e := a.ends[i]

@@ -44,7 +44,8 @@ func (a *App) startHTTP(ctx context.Context) error {
 	})
 	a.onEnd("HTTP", 5*time.Second, func(ctx context.Context) error {
 		if err := srv.Shutdown(ctx); err != nil {
-			return errors.Join(err, srv.Close())
+			a.log.Warn("HTTP clients that did not finish were cut off", "reason", context.Cause(ctx))
+			return srv.Close()
 		}
 		return nil
 	})
