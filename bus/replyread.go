@@ -1,29 +1,28 @@
 package bus
 
 import (
-	"bytes"
 	"encoding/binary"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"strconv"
 
-	"github.com/vmihailenco/msgpack/v5"
-
 	"github.com/musterhq/muster/domain"
+	"github.com/musterhq/muster/eventlog/codec"
 )
 
 // wireReply is how a reply is read; it is written by the methods above.
 type wireReply struct {
-	Account string            `json:"account" msgpack:"account"`
-	Key     string            `json:"key" msgpack:"key"`
-	Trigger string            `json:"trigger" msgpack:"trigger"`
-	Outcome string            `json:"outcome" msgpack:"outcome"`
-	From    string            `json:"from" msgpack:"from"`
-	To      string            `json:"to" msgpack:"to"`
-	Version uint64            `json:"version" msgpack:"version"`
-	Reason  string            `json:"reason" msgpack:"reason"`
-	Earlier string            `json:"earlier" msgpack:"earlier"`
-	AsOf    map[string]uint64 `json:"as_of" msgpack:"as_of"`
+	Account string            `json:"account"`
+	Key     string            `json:"key"`
+	Trigger string            `json:"trigger"`
+	Outcome string            `json:"outcome"`
+	From    string            `json:"from"`
+	To      string            `json:"to"`
+	Version uint64            `json:"version"`
+	Reason  string            `json:"reason"`
+	Earlier string            `json:"earlier"`
+	AsOf    map[string]uint64 `json:"as_of"`
 }
 
 // ParseReply reads a reply in msgpack or JSON. Unknown names are skipped, so
@@ -72,11 +71,51 @@ func (w *wireReply) reply() (Reply, error) {
 	return r, nil
 }
 
+// unpackReply reads a reply in msgpack in any form.
 func unpackReply(b []byte, w *wireReply) error {
-	d := msgpack.GetDecoder()
-	defer msgpack.PutDecoder(d)
-	d.Reset(bytes.NewReader(b))
-	return d.Decode(w)
+	m, err := codec.Unpack(b)
+	if err != nil {
+		return err
+	}
+	for name, to := range map[string]*string{
+		"account": &w.Account, "key": &w.Key, "trigger": &w.Trigger, "outcome": &w.Outcome,
+		"from": &w.From, "to": &w.To, "reason": &w.Reason, "earlier": &w.Earlier,
+	} {
+		v, ok := m[name].(string)
+		if !ok && m[name] != nil {
+			return fmt.Errorf("%s is no text", name)
+		}
+		*to = v
+	}
+	if w.Version, err = natural("version", m["version"]); err != nil {
+		return err
+	}
+	asOf, ok := m["as_of"].(map[string]any)
+	if !ok && m["as_of"] != nil {
+		return errors.New("as_of is no map")
+	}
+	w.AsOf = make(map[string]uint64, len(asOf))
+	for p, v := range asOf {
+		if w.AsOf[p], err = natural("as_of", v); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// natural is a number of a reply; none counts as 0.
+func natural(name string, v any) (uint64, error) {
+	switch n := v.(type) {
+	case nil:
+		return 0, nil
+	case uint64:
+		return n, nil
+	case int64:
+		if n >= 0 {
+			return uint64(n), nil
+		}
+	}
+	return 0, fmt.Errorf("%s is no whole number", name)
 }
 
 // unpackFast reads a reply as AppendMsgpack writes it, and gives up on anything
@@ -85,8 +124,11 @@ func unpackReply(b []byte, w *wireReply) error {
 func unpackFast(b []byte) (Reply, bool) {
 	u := unpacker{b: b}
 	r := Reply{Partition: -1}
+	seen := 0
 	for n := u.small(0x80); n > 0 && !u.bad; n-- {
-		switch string(u.text()) {
+		name := u.text()
+		seen = u.once(seen, name)
+		switch string(name) {
 		case "account":
 			r.Account = domain.AccountID(u.text())
 		case "key":
@@ -113,6 +155,20 @@ func unpackFast(b []byte) (Reply, bool) {
 		}
 	}
 	return r, !u.bad && len(u.b) == 0 && r.Outcome != 0
+}
+
+// onceNames are the names that the fast way knows.
+var onceNames = [...]string{"account", "key", "trigger", "outcome", "from", "to", "version", "reason", "earlier", "as_of"}
+
+// once notes a name among those seen; a second time is bad.
+func (u *unpacker) once(seen int, name []byte) int {
+	for i, n := range onceNames {
+		if n == string(name) {
+			u.bad = u.bad || seen&(1<<i) != 0
+			return seen | 1<<i
+		}
+	}
+	return seen
 }
 
 // unpacker reads msgpack from the front of b; bad is set by what it does not know.

@@ -286,3 +286,18 @@ func AppendTrigger(dst []byte, t *domain.Trigger) ([]byte, error) {
 	}
 	return w.buf, nil
 }
+
+// Unpack reads one msgpack map that stands alone in b, strictly as
+// TriggerFromMsgpack reads its input: no length in it is believed beyond the
+// bytes that are there.
+func Unpack(b []byte) (map[string]any, error) {
+	p := parser{cursor: cursor{b: b}}
+	m := p.object(1)
+	if p.err == nil && p.i != len(b) {
+		p.fail("something follows the map")
+	}
+	if p.err != nil {
+		return nil, asInvalid(p.err)
+	}
+	return m, nil
+}
