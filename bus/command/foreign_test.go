@@ -37,6 +37,9 @@ func TestTwoWritersAndTheirSnapshots(t *testing.T) {
 			a.Do(t.Context(), trigger("by-a", "start", ""))
 			b.Do(t.Context(), trigger("by-b", "start", ""))
 			a.Do(t.Context(), trigger("by-a", "stop", ""))
+			if _, err := a.Account(t.Context(), "by-b"); err != nil { // waits until the group is done with
+				t.Fatal(err)
+			}
 			if l, ok, err := a.Look("by-b"); !ok || err != nil || l.Account.State != "CONNECTING" {
 				t.Errorf("%+v, %v, %v", l, ok, err)
 			}
