@@ -156,7 +156,9 @@ func (a *asker) askTalk() {
 		a.t.Errorf("message m-1: %+v", m)
 	}
 	a.run(3, "messages", "get", "up", "m-9")
-	var ms struct{ Messages []struct{ Account, ID, State string } }
+	var ms struct {
+		Messages []struct{ Account, ID, State string }
+	}
 	overdue := func() bool {
 		ms.Messages = nil
 		a.get(0, &ms, "messages", "list", "--overdue")
@@ -178,7 +180,9 @@ func (a *asker) askTalk() {
 	if c.State != "BOT" || len(c.Claims) != 1 || c.Claims[0].Handler != "b-1" {
 		a.t.Errorf("conversation c-1: %+v", c)
 	}
-	var cs struct{ Conversations []struct{ Account, Contact string } }
+	var cs struct {
+		Conversations []struct{ Account, Contact string }
+	}
 	a.get(0, &cs, "conversations", "list", "--mode", "human")
 	if len(cs.Conversations) != 1 || cs.Conversations[0].Contact != "c-2" {
 		a.t.Errorf("conversations in human hands: %+v", cs)

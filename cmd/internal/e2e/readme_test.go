@@ -76,6 +76,9 @@ func TestReadmeFirstFiveMinutes(t *testing.T) {
 		"91 verdicts: ",
 		"21 accounts",
 		"TIME TO RUNNING",
+		"no: acct-1 may not send: it is DEGRADED; rate_limited",
+		"shop-06 has been DISCONNECTED for ",
+		"login_needed",
 		"sha256:",
 	} {
 		if !strings.Contains(all.String(), want) {
