@@ -135,3 +135,13 @@ func (m *Message) TimesOut() int64 {
 	}
 	return 0
 }
+
+// NobodyAnswering says whether in some conversation nobody answers.
+func (t *Talk) NobodyAnswering() bool {
+	return t != nil && t.conversations.root != nil && t.conversations.root.marks > 0
+}
+
+// Describe returns all messages and conversations as users see them.
+func (t *Talk) Describe() (map[string]MessageView, map[string]ConversationView) {
+	return (&Account{Talk: t}).describeTalk()
+}

@@ -124,9 +124,7 @@ func (a *Account) describeTalk() (map[string]MessageView, map[string]Conversatio
 }
 
 // unanswered says whether in some conversation nobody answers.
-func (a *Account) unanswered() bool {
-	return a.Talk != nil && a.Talk.conversations.root != nil && a.Talk.conversations.root.marks > 0
-}
+func (a *Account) unanswered() bool { return a.Talk.NobodyAnswering() }
 
 // talk offers the deadlines of messages and conversations.
 func (s *search) talk() {

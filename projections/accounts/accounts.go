@@ -3,9 +3,10 @@
 //
 // It owns nothing but a copy: each account is the fold of domain.Evolve over
 // its events, less what only the judge needs (remembered ids, epochs, times of
-// sources, retries). That takes about 75 bytes for the row and its places in
-// the indexes, beside 45 for the id in the roster, and more only for accounts
-// with conditions or messages. Authoritative is the history. Accounts that
+// sources, retries) and less its messages and conversations, which the view talk
+// keeps. That takes about 75 bytes for the row and its places in the indexes,
+// beside 45 for the id in the roster, and more only for accounts with
+// conditions. Authoritative is the history. Accounts that
 // were forgotten are not shown; accounts with a damaged history are shown and
 // say so. Nothing in it can fail.
 //
@@ -58,7 +59,7 @@ func (v *View) Name() string { return "accounts" }
 
 // Version is the version of what the view's state means. It grows with that of
 // the fold.
-func (v *View) Version() int { return 1 + 1000*domain.FoldVersion }
+func (v *View) Version() int { return 2 + 1000*domain.FoldVersion }
 
 // Apply folds one event in.
 func (v *View) Apply(at projections.Place, e *domain.Event) {
@@ -100,7 +101,8 @@ func (v *View) newShard(partition int) *shard {
 	return newShard(v.roster.Ids(partition), v.judge.Machines())
 }
 
-// Account is one account as users see it.
+// Account is one account as users see it, but for its messages and
+// conversations, and the attention that they ask for.
 type Account struct {
 	domain.AccountView
 	Damaged bool `json:"damaged,omitempty"` // an event of it is missing or unreadable

@@ -57,7 +57,7 @@ func (m *matcher) hasCondition(number uint32, r *row) bool {
 	if r.flags&flagMore == 0 {
 		return false
 	}
-	for _, c := range m.s.more[number].conditions {
+	for _, c := range m.s.more[number] {
 		if c.Name == m.f.Condition {
 			return true
 		}

@@ -2,7 +2,6 @@ package accounts
 
 import (
 	"errors"
-	"fmt"
 	"io"
 	"maps"
 	"slices"
@@ -44,19 +43,14 @@ func saveRow(out *wire.Writer, r *row) {
 func (s *shard) saveMore(out *wire.Writer) {
 	out.Uint(uint64(len(s.more)))
 	for _, number := range slices.Sorted(maps.Keys(s.more)) {
-		m := s.more[number]
 		out.Uint(uint64(number))
-		out.Uint(uint64(len(m.conditions)))
-		for _, c := range m.conditions {
+		out.Uint(uint64(len(s.more[number])))
+		for _, c := range s.more[number] {
 			out.Uint(uint64(s.names.ID(c.Name)))
 			out.Uint(uint64(s.names.ID(c.Scope)))
 			out.Int(c.Since)
 			out.Int(c.Until)
 			out.Uint(uint64(s.names.ID(c.Reason)))
-		}
-		out.Bool(m.talk != nil)
-		if m.talk != nil {
-			out.Bytes(domain.AppendCanonical(nil, &domain.Account{Talk: m.talk}))
 		}
 	}
 }
@@ -102,9 +96,9 @@ func (s *shard) loadRow(in *wire.Reader) row {
 func (s *shard) loadMore(in *wire.Reader) {
 	for n := in.Len(); n > 0 && in.Err() == nil; n-- {
 		number := in.Index(s.rows.Len())
-		m := &more{}
+		var conditions []domain.Condition
 		for c := in.Len(); c > 0 && in.Err() == nil; c-- {
-			m.conditions = append(m.conditions, domain.Condition{
+			conditions = append(conditions, domain.Condition{
 				Name:   s.names.Name(in.Index(s.names.Len())),
 				Scope:  s.names.Name(in.Index(s.names.Len())),
 				Since:  in.Int(),
@@ -112,15 +106,8 @@ func (s *shard) loadMore(in *wire.Reader) {
 				Reason: s.names.Name(in.Index(s.names.Len())),
 			})
 		}
-		if in.Bool() {
-			var a domain.Account
-			if err := a.UnmarshalBinary(in.Bytes()); err != nil {
-				in.Fail(fmt.Errorf("messages and conversations: %w", err))
-			}
-			m.talk = a.Talk
-		}
 		if in.Err() == nil {
-			s.more[number] = m
+			s.more[number] = conditions
 			s.rows.At(number).flags |= flagMore
 		}
 	}

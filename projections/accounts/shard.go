@@ -36,12 +36,6 @@ const (
 
 func (r *row) shown() bool { return r.state != states.None && r.flags&flagForgotten == 0 }
 
-// more is what only some accounts have.
-type more struct {
-	conditions []domain.Condition
-	talk       *domain.Talk
-}
-
 // maxWords bounds the names of modes and of what is desired; there are two of each.
 const maxWords = 255
 
@@ -56,7 +50,7 @@ type shard struct {
 	words   *intern.Table // modes and what is desired
 	names   *intern.Table // of conditions, their scopes and reasons
 	rows    pages.List[row]
-	more    map[uint32]*more
+	more    map[uint32][]domain.Condition // of the accounts that have any
 
 	// The indexes hold the accounts shown.
 	shown      int
@@ -78,7 +72,7 @@ func newShard(ids *projections.Ids, machines *machine.Registry) *shard {
 		sources: intern.New(),
 		words:   intern.New(),
 		names:   intern.New(),
-		more:    map[uint32]*more{},
+		more:    map[uint32][]domain.Condition{},
 
 		conditions: map[string]int{},
 	}
@@ -97,7 +91,7 @@ func (s *shard) apply(at projections.Place, e *domain.Event) {
 	s.event = *e
 	s.event.ID, s.event.Labels = "", nil // nothing asks the view for duplicates; labels are numbered below
 	if e.Kind == domain.KindMessage || e.Kind == domain.KindConversation {
-		own(&s.event)
+		s.event.Kind = 0 // what it says about the account is folded, messages and conversations are kept elsewhere
 	}
 	var a *domain.Account
 	if !first {
@@ -131,8 +125,7 @@ func (s *shard) fill(a *domain.Account, number uint32, r *row) {
 		Forgotten: r.flags&flagForgotten != 0, AsksLogin: r.flags&flagAsksLogin != 0,
 	}
 	if r.flags&flagMore != 0 {
-		m := s.more[number]
-		a.Conditions, a.Talk = m.conditions, m.talk
+		a.Conditions = s.more[number]
 	}
 }
 
@@ -160,22 +153,13 @@ func (s *shard) store(number uint32, r *row, a *domain.Account, e *domain.Event,
 	if a.AsksLogin {
 		r.flags |= flagAsksLogin
 	}
-	changed := len(e.Set) > 0 || len(e.Ended) > 0
-	if changed || a.Talk != s.talk(number, r) {
-		s.storeMore(number, r, &before, a, changed)
+	if len(e.Set) > 0 || len(e.Ended) > 0 {
+		s.storeConditions(number, r, &before, a.Conditions)
 	} else if before.shown() != r.shown() {
 		s.countConditions(&before, number, -1)
 		s.countConditions(r, number, +1)
 	}
 	s.reindex(number, &before, r)
-}
-
-// talk is what is kept of an account's messages and conversations, or nil.
-func (s *shard) talk(number uint32, r *row) *domain.Talk {
-	if r.flags&flagMore == 0 {
-		return nil
-	}
-	return s.more[number].talk
 }
 
 // word returns the number of a mode or of what is desired.
@@ -186,17 +170,15 @@ func (s *shard) word(old uint8, text string) uint8 {
 	return uint8(s.words.IDWithin(text, maxWords, ""))
 }
 
-// storeMore keeps the conditions and the talk of an account.
-func (s *shard) storeMore(number uint32, r, before *row, a *domain.Account, changed bool) {
+// storeConditions keeps the conditions of an account.
+func (s *shard) storeConditions(number uint32, r, before *row, conditions []domain.Condition) {
 	s.countConditions(before, number, -1)
-	if changed {
-		s.ownConditions(a.Conditions)
-	}
-	if len(a.Conditions) == 0 && a.Talk == nil {
+	if len(conditions) == 0 {
 		delete(s.more, number)
 		r.flags &^= flagMore
 	} else {
-		s.more[number] = &more{conditions: a.Conditions, talk: a.Talk}
+		s.ownConditions(conditions)
+		s.more[number] = conditions
 		r.flags |= flagMore
 	}
 	s.countConditions(r, number, +1)
@@ -219,7 +201,7 @@ func (s *shard) countConditions(r *row, number uint32, d int) {
 		return
 	}
 	last := ""
-	for _, c := range s.more[number].conditions { // sorted by name
+	for _, c := range s.more[number] { // sorted by name
 		if c.Name != last {
 			s.conditions[c.Name] += d
 			last = c.Name

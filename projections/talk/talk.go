@@ -24,6 +24,7 @@ package talk
 
 import (
 	"io"
+	"slices"
 	"sync/atomic"
 
 	"github.com/musterhq/muster/domain"
@@ -105,6 +106,20 @@ func (v *View) Message(account domain.AccountID, id string) (m Message, ok bool)
 func (v *View) Conversation(account domain.AccountID, contact string) (c Conversation, ok bool) {
 	known, ok := v.of(account).Conversation(contact)
 	return Conversation{account, contact, known}, ok
+}
+
+// Fill adds an account's messages and conversations to what users see of it, and
+// the attention that they ask for.
+func (v *View) Fill(a *domain.AccountView) {
+	t := v.of(a.ID)
+	a.Messages, a.Conversations = t.Describe()
+	if t.NobodyAnswering() {
+		at := len(a.Attention)
+		if at > 0 && a.Attention[at-1] == domain.AttentionDamaged {
+			at-- // as the judge would say it, before what only the history tells
+		}
+		a.Attention = slices.Insert(a.Attention, at, domain.AttentionNobodyAnswering)
+	}
 }
 
 // of returns all that is known of one account, nil when nothing is.

@@ -165,6 +165,15 @@ func TestOneByOne(t *testing.T) {
 	if got, want := v.Size(), (talk.Size{Accounts: len(accounts), Messages: len(ms), Conversations: len(cs)}); got != want {
 		t.Errorf("sizes %+v, want %+v", got, want)
 	}
+	for id, a := range h.Folds {
+		bare := a.Clone()
+		bare.Talk = nil
+		filled := h.Judge.Describe(bare)
+		v.Fill(&filled)
+		if want := h.Judge.Describe(a); !a.Forgotten && !reflect.DeepEqual(filled, want) {
+			t.Errorf("%s: filled in it is %+v, want %+v", id, filled, want)
+		}
+	}
 	forgotten := 0
 	for id, a := range h.Folds {
 		if a.Forgotten && a.Talk != nil {

@@ -47,6 +47,7 @@ func (a *App) getAccount(ctx context.Context, r api.GetRequest) (any, error) {
 	if !ok {
 		return nil, &bus.Error{Code: http.StatusNotFound, Title: "not found", Detail: fmt.Sprintf("there is no account %q", id)}
 	}
+	a.views.talk.Fill(&acct.AccountView)
 	return api.Account{AccountView: acct.AccountView, AsOf: a.views.runner.AsOf()}, nil
 }
 
@@ -67,6 +68,7 @@ func (a *App) listAccounts(ctx context.Context, r api.ListRequest) (any, error) 
 	}, r.After, r.Limit)
 	page := api.Page{Accounts: make([]domain.AccountView, len(got.Accounts)), Next: got.Next, AsOf: asOf}
 	for i, acct := range got.Accounts {
+		a.views.talk.Fill(&acct.AccountView)
 		page.Accounts[i] = acct.AccountView
 	}
 	return page, nil
