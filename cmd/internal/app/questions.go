@@ -88,8 +88,8 @@ func capability(do string) error {
 }
 
 // look returns an account as its writer holds it, which is never behind a
-// verdict that was given. When another process writes its partition, it is
-// folded from the log.
+// verdict that was given; also one that was forgotten. When another process
+// writes its partition, it is folded from the log.
 func (a *App) look(ctx context.Context, id domain.AccountID) (command.Look, error) {
 	l, ok, err := a.set.Look(id)
 	if errors.Is(err, command.ErrNotOwner) {
@@ -98,11 +98,13 @@ func (a *App) look(ctx context.Context, id domain.AccountID) (command.Look, erro
 	switch {
 	case err != nil:
 		return l, err
-	case !ok || l.Account.Forgotten:
-		return l, notFound("there is no account %q", id)
+	case !ok:
+		return l, noAccount(id)
 	}
 	return l, nil
 }
+
+func noAccount(id domain.AccountID) error { return notFound("there is no account %q", id) }
 
 // foldLog folds an account's events as the log has them now.
 func (a *App) foldLog(ctx context.Context, id domain.AccountID) (l command.Look, ok bool, err error) {
@@ -132,6 +134,9 @@ func (a *App) can(ctx context.Context, r api.CanRequest) (any, error) {
 	l, err := a.look(ctx, id)
 	if err != nil {
 		return nil, err
+	}
+	if l.Account.Forgotten {
+		return nil, noAccount(id)
 	}
 	answer := api.Can{
 		Account: r.Account, Do: r.Do, Scope: r.Scope, Can: true, State: l.Account.State, Since: domain.FormatTime(l.Account.Since),

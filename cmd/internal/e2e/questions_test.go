@@ -67,6 +67,8 @@ func TestEverydayQuestions(t *testing.T) {
 		`{"account":"out-2","trigger":"logout","source":"waha-2","reason":{"code":"401"}}`,
 		`{"account":"out-1","trigger":"qr_scanned","source":"waha-2"}`,
 		`{"account":"out-1","trigger":"sync_completed","source":"waha-2"}`,
+		`{"account":"gone","trigger":"adopt","data":{"state":"RUNNING"},"source":"waha-1"}`,
+		`{"account":"gone","trigger":"forget","by":"user"}`,
 		`{"account":"up","trigger":"message_pending","key":"m-1"}`,
 		`{"account":"up","trigger":"message_sent","key":"m-0","at":"`+ago(45*time.Minute)+`"}`,
 		`{"account":"up","trigger":"customer_message","key":"c-1","data":{"message":"q-1"}}`,
@@ -237,6 +239,13 @@ func (a *asker) askHistory() {
 		a.t.Errorf("why out-1: %+v", why)
 	}
 	a.run(3, "why", "nobody")
+	var gone struct{ Sentence string }
+	a.get(0, &gone, "why", "gone")
+	if !strings.Contains(gone.Sentence, "it was forgotten") {
+		a.t.Errorf("why gone: %s", gone.Sentence)
+	}
+	a.run(3, "can", "gone")
+	a.run(0, "timeline", "gone")
 	var tl struct {
 		Events []struct {
 			Version uint64
