@@ -11,17 +11,13 @@ import (
 // those that come first do not match.
 const ScanLimit = 10_000
 
-// pick returns up to n candidates of each group that may do what is wanted.
-func (s *shard) pick(w *Want, n int) (list []Candidate, whole bool) {
-	s.settle()
-	s.mu.RLock()
-	defer s.mu.RUnlock()
-	s.ids.RLock()
-	defer s.ids.RUnlock()
+// pick adds up to n accounts of each group that may do what is wanted; the
+// caller holds both locks.
+func (s *shard) pick(w *Want, n int, list *[]found) (whole bool) {
 	whole = true
 	pair, ok := s.rarest(w)
 	if !ok {
-		return nil, true
+		return true
 	}
 	for number := 1; number < len(s.groups); number++ {
 		g := &s.groups[number]
@@ -29,9 +25,9 @@ func (s *shard) pick(w *Want, n int) (list []Candidate, whole bool) {
 			continue
 		}
 		place := pair<<groupBits | uint32(number)
-		found, looked := 0, 0
+		matched, looked := 0, 0
 		s.index.Ascend(entry{place: place, last: math.MinInt64}, func(e entry) bool {
-			if e.place != place || found == n {
+			if e.place != place || matched == n {
 				return false
 			}
 			if looked++; looked > ScanLimit {
@@ -39,13 +35,13 @@ func (s *shard) pick(w *Want, n int) (list []Candidate, whole bool) {
 				return false
 			}
 			if s.matches(e.account, g, w) {
-				found++
-				list = append(list, s.candidate(e.account))
+				matched++
+				*list = append(*list, found{s, e.last, e.account})
 			}
 			return true
 		})
 	}
-	return list, whole
+	return whole
 }
 
 // rarest returns the number of the label asked for that the fewest accounts

@@ -29,6 +29,7 @@ import (
 	"cmp"
 	"io"
 	"slices"
+	"strings"
 	"sync/atomic"
 
 	"github.com/musterhq/muster/domain"
@@ -111,23 +112,49 @@ type Candidate struct {
 	Labels  map[string]string
 }
 
-// last is what candidates are ordered by.
-func (c *Candidate) last() int64 { return cmp.Or(c.Used, c.Since) }
-
 // Pick returns the accounts that may do what is wanted, the one used longest ago
 // first, up to n of them (1 to MaxLimit; outside of that, the nearer bound).
-// whole is false when there may be others that come before some of them.
+// whole is false when there may be others that come before some of them. All are
+// as they were at one moment.
 func (v *View) Pick(w Want, n int) (list []Candidate, whole bool) {
 	n, whole = max(1, min(n, MaxLimit)), true
+	shards := make([]*shard, len(v.shards))
 	for i := range v.shards {
-		found, all := v.shards[i].Load().pick(&w, n)
-		list, whole = append(list, found...), whole && all
+		shards[i] = v.shards[i].Load()
+		shards[i].settle()
 	}
-	slices.SortFunc(list, func(a, b Candidate) int {
-		return cmp.Or(cmp.Compare(a.last(), b.last()), cmp.Compare(a.Account, b.Account))
+	for _, s := range shards {
+		s.mu.RLock()
+		defer s.mu.RUnlock()
+		s.ids.RLock()
+		defer s.ids.RUnlock()
+	}
+	var first []found
+	for _, s := range shards {
+		all := s.pick(&w, n, &first)
+		whole = whole && all
+	}
+	slices.SortFunc(first, func(a, b found) int {
+		if a.last != b.last {
+			return cmp.Compare(a.last, b.last)
+		}
+		return strings.Compare(string(a.id()), string(b.id()))
 	})
-	return list[:min(n, len(list))], whole
+	list = make([]Candidate, 0, min(n, len(first)))
+	for _, f := range first[:min(n, len(first))] {
+		list = append(list, f.shard.candidate(f.account))
+	}
+	return list, whole
 }
+
+// found is an account that matches.
+type found struct {
+	shard   *shard
+	last    int64
+	account uint32
+}
+
+func (f *found) id() domain.AccountID { return f.shard.ids.ID(f.account) }
 
 // Eligible counts the accounts that may do what is wanted, whatever their labels.
 func (v *View) Eligible(do, scope string) (n int) {
