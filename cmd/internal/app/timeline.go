@@ -3,9 +3,11 @@ package app
 import (
 	"context"
 	"fmt"
+	"iter"
 	"slices"
 	"strconv"
 
+	"github.com/musterhq/muster/bus/command"
 	"github.com/musterhq/muster/cmd/internal/api"
 	"github.com/musterhq/muster/domain"
 	"github.com/musterhq/muster/eventlog"
@@ -32,7 +34,7 @@ func (a *App) timeline(ctx context.Context, r api.TimelineRequest) (any, error) 
 	if err != nil {
 		return nil, err
 	}
-	records, whole, err := a.tail(ctx, id, l.Account.Version, l.Seq, before, limit)
+	records, whole, err := tail(ctx, a.events, l, before, limit)
 	if err != nil {
 		return nil, err
 	}
@@ -46,11 +48,17 @@ func (a *App) timeline(ctx context.Context, r api.TimelineRequest) (any, error) 
 	return answer, nil
 }
 
+// accountLog is what a timeline needs of the log.
+type accountLog interface {
+	Account(ctx context.Context, account string, from uint64) iter.Seq2[eventlog.Record, error]
+}
+
 // tail reads the last n records of an account that lie before a sequence (0: the
-// end), the last one first. whole says that there are none before those. version
-// and last are the account's, and say about how far back to begin: the log is
-// read forwards, in stretches that grow as they go back.
-func (a *App) tail(ctx context.Context, id domain.AccountID, version, last, before uint64, n int) (records []eventlog.Record, whole bool, err error) {
+// end), the last one first. whole says that there are none before those. What is
+// known of the account says about how far back to begin: the log is read
+// forwards, in stretches that grow as they go back.
+func tail(ctx context.Context, log accountLog, l command.Look, before uint64, n int) (records []eventlog.Record, whole bool, err error) {
+	version, last := l.Account.Version, l.Seq
 	end := last + 1
 	if before != 0 {
 		end = min(before, end)
@@ -65,7 +73,7 @@ func (a *App) tail(ctx context.Context, id domain.AccountID, version, last, befo
 		if end > stretch {
 			from = end - stretch
 		}
-		found, err := a.between(ctx, id, from, end)
+		found, err := between(ctx, log, l.Account.ID, from, end)
 		if err != nil {
 			return nil, false, err
 		}
@@ -80,8 +88,8 @@ func (a *App) tail(ctx context.Context, id domain.AccountID, version, last, befo
 }
 
 // between reads an account's records from one sequence up to before another.
-func (a *App) between(ctx context.Context, id domain.AccountID, from, end uint64) (found []eventlog.Record, err error) {
-	for rec, err := range a.events.Account(ctx, string(id), from) {
+func between(ctx context.Context, log accountLog, id domain.AccountID, from, end uint64) (found []eventlog.Record, err error) {
+	for rec, err := range log.Account(ctx, string(id), from) {
 		if err != nil {
 			return nil, fmt.Errorf("read the events of account %q: %w", id, err)
 		}

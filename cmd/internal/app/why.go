@@ -34,7 +34,7 @@ func (a *App) why(ctx context.Context, r api.WhyRequest) (any, error) {
 	if err := a.wait(ctx, api.AsOf{l.Partition: l.Seq}); err != nil {
 		return nil, err
 	}
-	records, whole, err := a.tail(ctx, id, l.Account.Version, l.Seq, l.Seq+1, lookBack)
+	records, whole, err := tail(ctx, a.events, l, 0, lookBack)
 	if err != nil {
 		return nil, err
 	}
