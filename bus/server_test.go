@@ -13,6 +13,8 @@ import (
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
 	"go.uber.org/goleak"
+
+	"github.com/musterhq/muster/eventlog/powercuttest"
 )
 
 // within is the bound of every wait in these tests.
@@ -369,5 +371,25 @@ func TestDiskFree(t *testing.T) {
 	}
 	if _, _, err := DiskFree("/no/such/folder"); err == nil {
 		t.Error("no error for a folder that is not there")
+	}
+}
+
+// TestTheDirectoryOutlivesAPowerCut: what is synced below a new directory is of
+// no use when the directory's own name is gone.
+func TestTheDirectoryOutlivesAPowerCut(t *testing.T) {
+	disk := powercuttest.Mount(t)
+	dir := filepath.Join(disk.Dir(), "var", "muster")
+	s, err := StartServer(t.Context(), ServerConfig{Dir: dir})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := s.Shutdown(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if err := disk.Cut(); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := os.Stat(filepath.Join(dir, "nats")); err != nil {
+		t.Error(err)
 	}
 }

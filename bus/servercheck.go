@@ -7,6 +7,7 @@ import (
 	"io/fs"
 	"net"
 	"os"
+	"path/filepath"
 	"strconv"
 	"syscall"
 )
@@ -41,6 +42,9 @@ func checkDir(dir string) error {
 	if err := os.MkdirAll(dir, 0o750); err != nil {
 		return dirError(dir, err)
 	}
+	if err := syncNames(dir); err != nil {
+		return dirError(dir, err)
+	}
 	f, err := os.CreateTemp(dir, ".probe-*")
 	if err != nil {
 		return dirError(dir, err)
@@ -52,6 +56,30 @@ func checkDir(dir string) error {
 	err = errors.Join(err, f.Close(), os.Remove(f.Name()))
 	if err != nil {
 		return dirError(dir, err)
+	}
+	return nil
+}
+
+// syncNames makes the names on the way to a directory durable: a power cut that
+// takes the directory's name takes all that was ever synced below it. All of
+// them are synced each time, because the run that made one may have been killed
+// before it could. A folder above that cannot be synced was not made by Muster.
+func syncNames(dir string) error {
+	for name := filepath.Clean(dir); name != filepath.Dir(name); name = filepath.Dir(name) {
+		f, err := os.Open(filepath.Dir(name))
+		if errors.Is(err, fs.ErrPermission) {
+			return nil
+		}
+		if err != nil {
+			return err
+		}
+		err = errors.Join(f.Sync(), f.Close())
+		switch {
+		case errors.Is(err, syscall.EROFS), errors.Is(err, syscall.EINVAL), errors.Is(err, errors.ErrUnsupported):
+			return nil
+		case err != nil:
+			return fmt.Errorf("sync the name of %s: %w", name, err)
+		}
 	}
 	return nil
 }
