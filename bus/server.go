@@ -181,6 +181,9 @@ func (s *Server) options(ctx context.Context) (*server.Options, error) {
 	return o, nil
 }
 
+// startGrace is how long a start that is given up is waited for.
+const startGrace = 5 * time.Second
+
 // start runs the server's Start, which recovers the store, and waits for it.
 func (s *Server) start(ctx context.Context, log *serverLog) error {
 	started := make(chan struct{})
@@ -195,6 +198,11 @@ func (s *Server) start(ctx context.Context, log *serverLog) error {
 	case <-log.fatal:
 		<-started
 	case <-ctx.Done():
+		s.srv.Shutdown()
+		select { // nothing stops Start itself; while it can be waited for, nothing is written after the return
+		case <-started:
+		case <-time.After(startGrace):
+		}
 		return context.Cause(ctx)
 	case <-bound.C:
 		return fmt.Errorf("the store in %s was not ready within %s; a large store needs longer after a crash: start again, or raise the bound",
