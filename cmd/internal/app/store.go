@@ -4,10 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io/fs"
-	"os"
 	"path/filepath"
-	"syscall"
 	"time"
 
 	"github.com/musterhq/muster/bus"
@@ -101,29 +98,6 @@ func (a *App) openLog(ctx context.Context) (err error) {
 	return nil
 }
 
-// syncUp makes the names on the way to a folder durable: a file that is synced
-// is lost all the same when a power cut takes the name of a folder above it.
-// Folders that this process may not read were not made by it.
-func syncUp(dir string) error {
-	dir, err := filepath.Abs(dir)
-	if err != nil {
-		return fmt.Errorf("find the data directory: %w", err)
-	}
-	for {
-		d, err := os.Open(dir)
-		if err == nil {
-			err = errors.Join(d.Sync(), d.Close())
-		}
-		if err != nil && !errors.Is(err, fs.ErrPermission) && !errors.Is(err, syscall.EINVAL) {
-			return fmt.Errorf("sync the folders above the data: %w", err)
-		}
-		if dir == filepath.Dir(dir) {
-			return nil
-		}
-		dir = filepath.Dir(dir)
-	}
-}
-
 // openBarrier proves that the group barrier sees what the server stores. When
 // it does not, the server is started again with its own sync for every record.
 func (a *App) openBarrier(ctx context.Context) (*barrier.Barrier, error) {
@@ -142,11 +116,6 @@ func (a *App) openBarrier(ctx context.Context) (*barrier.Barrier, error) {
 	}
 	if mode == barrier.SyncInterval {
 		a.log.Warn("sync mode interval: an acknowledged event survives the end of the process, but a power cut may lose the last moments")
-	}
-	if mode != barrier.SyncInterval {
-		if err := syncUp(a.storeDir()); err != nil {
-			return nil, err
-		}
 	}
 	b, err := barrier.Open(barrier.Config{
 		StoreDir: a.storeDir(), Partitions: eventlog.MaxPartitions, Mode: mode, MarkFile: filepath.Join(a.cfg.Data, markFile),
