@@ -231,6 +231,28 @@ func TestSnapshotsAreUsedAndCounted(t *testing.T) {
 	}
 }
 
+// TestAHoleIsLookedFor: when records of unknown accounts are gone, a snapshot would
+// hide whose they are, so all that is left is read.
+func TestAHoleIsLookedFor(t *testing.T) {
+	log, blobs := memlog.New(1), new(memlog.Blobs)
+	cfg := command.Config{Log: log, Blobs: blobs, Judge: judge()}
+	s := open(t, cfg)
+	drive(t, s, 4, 50, 10, "a")
+	shut(t, s) // writes a snapshot
+	again, err := command.NewSet(cfg)
+	if err != nil {
+		t.Fatal(err)
+	}
+	rep, err := again.Open(t.Context(), 0, map[string]string{"": "sequence 7", "acct-3": "sequence 8"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer shut(t, again)
+	if rep.FromSnapshot != 0 || rep.Replayed != 200 || rep.Hole != "sequence 7" || len(rep.Damaged) != 1 || rep.Damaged["acct-3"] != "sequence 8" {
+		t.Fatalf("%+v", rep)
+	}
+}
+
 func TestDuplicateConflictAndInvalidStoreNothing(t *testing.T) {
 	log := memlog.New(1)
 	s := open(t, command.Config{Log: log})

@@ -20,6 +20,7 @@ type LoadReport struct {
 	Replayed     uint64            // records folded
 	Accounts     int               // accounts known afterwards
 	Missing      uint64            // records that the stream has lost between its first and last
+	Hole         string            // where records of unknown accounts are known to be gone; "" = nowhere
 	LostTail     uint64            // records behind the stream's end that a snapshot had seen
 	Damaged      map[string]string // account → what is missing, in words
 	Took         time.Duration
@@ -33,7 +34,7 @@ func (w *writer) load(ctx context.Context, damaged map[string]string) (LoadRepor
 	if err != nil {
 		return rep, fmt.Errorf("read the stream's state: %w", err)
 	}
-	rep.Missing = missing(info)
+	rep.Missing, rep.Hole = missing(info), damaged[""]
 	witness := w.loadSnapshot(ctx, info, &rep)
 	if err := w.replay(ctx, &rep); err != nil {
 		return rep, err
@@ -41,7 +42,9 @@ func (w *writer) load(ctx context.Context, damaged map[string]string) (LoadRepor
 	w.whole = w.last
 	w.testify(witness)
 	for id, why := range damaged {
-		w.markDamaged(domain.AccountID(id), why)
+		if id != "" {
+			w.markDamaged(domain.AccountID(id), why)
+		}
 	}
 	now := w.now()
 	for id, s := range w.slots {

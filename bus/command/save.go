@@ -132,7 +132,7 @@ func (w *writer) loadSnapshot(ctx context.Context, info eventlog.Info, rep *Load
 		}
 		return nil
 	}
-	if rep.Missing == 0 && h.Last <= info.Last {
+	if rep.Missing == 0 && rep.Hole == "" && h.Last <= info.Last {
 		w.last, rep.FromSnapshot = h.Last, h.Last
 		return nil
 	}

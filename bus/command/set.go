@@ -33,8 +33,9 @@ func NewSet(cfg Config) (*Set, error) {
 
 // Open takes a partition over: it folds its history (a snapshot and the tail,
 // or all of it) and starts its writer. damaged names accounts that are known to
-// have lost records, with the reason in words; it may be nil. The report says
-// what was read.
+// have lost records, with the reason in words; it may be nil. The name "" stands
+// for accounts that are not known: then all is read, which finds them. The report
+// says what was read.
 func (s *Set) Open(ctx context.Context, partition int, damaged map[string]string) (LoadReport, error) {
 	if partition < 0 || partition >= len(s.writers) {
 		return LoadReport{}, fmt.Errorf("open partition %d: there are %d", partition, len(s.writers))

@@ -51,6 +51,7 @@ type App struct {
 	events *natslog.Log
 	blobs  eventlog.Blobs
 	hurt   damage
+	holes  map[int]string // partitions in which records of unknown accounts are gone, and where
 	set    *command.Set
 	owners *owners
 
@@ -244,7 +245,7 @@ func (a *App) openWriters(ctx context.Context) error {
 	leases.Patient = a.cfg.Embedded()
 	o := &owners{
 		leases: leases, name: a.instanceName(), log: a.log.With("component", "owner"), report: a.report,
-		damaged:   func(p int) map[string]string { return a.hurt.accounts(p, n) },
+		damaged:   func(p int) map[string]string { return a.hurt.accounts(p, n, a.holes) },
 		revisions: make([]atomic.Uint64, n), owned: map[int]bool{},
 	}
 	a.set, err = command.NewSet(command.Config{

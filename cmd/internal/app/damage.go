@@ -26,30 +26,35 @@ const (
 // the next scan would find nothing wrong any more.
 type damage map[string]string
 
-// accounts are those of one of n partitions.
-func (d damage) accounts(partition, n int) map[string]string {
+// accounts are those of one of n partitions; "" stands for ones that are not
+// known, when holes has the partition.
+func (d damage) accounts(partition, n int, holes map[int]string) map[string]string {
 	out := map[string]string{}
 	for id, why := range d {
 		if eventlog.Partition(id, n) == partition {
 			out[id] = why
 		}
 	}
+	if why := holes[partition]; why != "" {
+		out[""] = why
+	}
 	return out
 }
 
 // scan reads the stored blocks before the server does, tells what is damaged,
-// and returns the accounts that are, those of earlier scans included.
-func scan(_ context.Context, dir string, log *slog.Logger) (damage, error) {
+// and returns the accounts that are, those of earlier scans included, and the
+// partitions in which records of unknown accounts are gone.
+func scan(_ context.Context, dir string, log *slog.Logger) (damage, map[int]string, error) {
 	known, err := readDamage(filepath.Join(dir, damageFile))
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	begin := time.Now()
 	rep, err := blockscan.Scan(blockscan.Config{
 		StoreDir: filepath.Join(dir, "nats"), MarkFile: filepath.Join(dir, markFile), Quarantine: filepath.Join(dir, quarantine),
 	})
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	if rep.Records > 0 {
 		log.Info("stored blocks checked", "records", rep.Records, "MiB", rep.Bytes>>20, "took", time.Since(begin).Round(time.Millisecond))
@@ -57,13 +62,16 @@ func scan(_ context.Context, dir string, log *slog.Logger) (damage, error) {
 	for _, path := range rep.Unchecked {
 		log.Warn("a stored block could not be checked", "block", path)
 	}
-	fresh := 0
+	fresh, holes := 0, map[int]string{}
 	for _, d := range rep.Damage {
 		if d.Reason == blockscan.Torn { // what a cut leaves of a record that nobody was told of
 			log.Warn("the last record of a block was not written to its end and is dropped", "place", d.String())
 			continue
 		}
 		log.Error("stored events are damaged", "account", d.Account, "place", d.String())
+		if d.Account == "" {
+			holes[d.Partition] = d.String()
+		}
 		if d.Account != "" && known[d.Account] == "" {
 			known[d.Account] = fmt.Sprintf("sequence %d of partition %d: %s", d.Seq, d.Partition, d.Reason)
 			fresh++
@@ -74,10 +82,10 @@ func scan(_ context.Context, dir string, log *slog.Logger) (damage, error) {
 	}
 	if fresh > 0 {
 		if err := writeDamage(filepath.Join(dir, damageFile), known); err != nil {
-			return nil, err
+			return nil, nil, err
 		}
 	}
-	return known, nil
+	return known, holes, nil
 }
 
 func readDamage(path string) (damage, error) {

@@ -34,7 +34,7 @@ func (a *App) startServer(ctx context.Context) error {
 		return err
 	}
 	a.onEnd("data directory", time.Second, func(context.Context) error { return lock.Unlock() })
-	if a.hurt, err = scan(ctx, a.cfg.Data, a.log); err != nil {
+	if a.hurt, a.holes, err = scan(ctx, a.cfg.Data, a.log); err != nil {
 		return err
 	}
 	return a.runServer(ctx, bus.Sync(a.cfg.Sync))
