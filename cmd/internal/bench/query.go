@@ -193,16 +193,21 @@ func (f *feeder) send(ctx context.Context, t domain.Trigger) {
 		return
 	}
 	f.wg.Add(1)
-	err := f.set.Submit(t, func(a command.Answer) {
+	answered := func(a command.Answer) {
 		if a.Err != nil || !a.Verdict.Outcome.Appended() {
 			f.fail(fmt.Errorf("trigger %s of %s: %v %s: %w", t.Name, t.Account, a.Verdict.Outcome, a.Verdict.Reason, a.Err))
 		}
 		f.done.Add(1)
 		<-f.window
 		f.wg.Done()
-	})
+	}
+	err := f.set.Submit(t, answered)
+	for command.Retryable(err) && ctx.Err() == nil { // a full queue, or a change of owner
+		time.Sleep(10 * time.Millisecond)
+		err = f.set.Submit(t, answered)
+	}
 	if err != nil {
-		f.fail(err)
+		f.fail(fmt.Errorf("trigger %s of %s: %w", t.Name, t.Account, err))
 		<-f.window
 		f.wg.Done()
 	}
