@@ -132,6 +132,7 @@ const (
 // start is the wiring, one step after the other: it reads better flat.
 func (a *App) start(ctx context.Context) error {
 	begin := time.Now()
+	defer debug.SetGCPercent(debug.SetGCPercent(startGC)) // back to what it was
 	steps := []struct {
 		stage string
 		do    func(context.Context) error
@@ -178,6 +179,11 @@ func (a *App) serve(ctx context.Context) error {
 		return err
 	}
 }
+
+// startGC is how much the heap may grow between two collections during the
+// start, in percent: a fleet is read into memory then, and next to nothing of
+// what is there can be collected.
+const startGC = 400
 
 // blockCache is how long the server keeps blocks that were read, and a little more.
 const blockCache = 15 * time.Second

@@ -17,9 +17,9 @@ import (
 	"syscall"
 	"time"
 
-	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
 
+	"github.com/musterhq/muster/bus"
 	"github.com/musterhq/muster/bus/command"
 	"github.com/musterhq/muster/domain"
 )
@@ -119,9 +119,12 @@ func (rep *RestartReport) starts(ctx context.Context, cfg RestartConfig, data st
 	rep.ReplayRate = float64(cfg.Events) / rep.ReplayS
 	rep.ReplayedRSS = slow.settled()
 	say("start from the log alone: folded in %.2f s, %.0f events/s; %d MiB resident", rep.ReplayS, rep.ReplayRate, rep.ReplayedRSS>>20)
-	rep.ConsumerRate, err = consume(ctx, slow.nats, cfg.Events)
+	if err := slow.stop(); err != nil {
+		return err
+	}
+	rep.ConsumerRate, err = consume(ctx, data, cfg.Events)
 	say("bare ordered consumers: %.0f events/s", rep.ConsumerRate)
-	return errors.Join(err, slow.stop())
+	return err
 }
 
 // fill writes a history through the writers, without a way over the network.
@@ -158,9 +161,15 @@ func fill(ctx context.Context, dir string, accounts, events int) (time.Duration,
 	return took, errors.Join(failed, r.stop())
 }
 
-// consume reads all event streams with one bare ordered consumer each.
-func consume(ctx context.Context, addr string, events int) (float64, error) {
-	nc, err := nats.Connect("nats://" + addr)
+// consume reads all event streams with one bare ordered consumer each, in the
+// server's process as Muster does.
+func consume(ctx context.Context, data string, events int) (rate float64, err error) {
+	srv, err := bus.StartServer(ctx, bus.ServerConfig{Dir: data, Sync: bus.SyncInterval})
+	if err != nil {
+		return 0, err
+	}
+	defer func() { err = errors.Join(err, srv.Shutdown(context.WithoutCancel(ctx))) }()
+	nc, err := srv.Connect("bench consumer")
 	if err != nil {
 		return 0, err
 	}
@@ -221,7 +230,6 @@ func consumeStream(ctx context.Context, js jetstream.JetStream, name string) (ui
 type child struct {
 	cmd      *exec.Cmd
 	launched time.Time
-	nats     string
 	ready    time.Duration // from launch to ready
 	replay   time.Duration // the part of it in which the history became state
 }
@@ -239,7 +247,7 @@ func launch(ctx context.Context, program, data string) (*child, error) {
 			return nil, err
 		}
 	}
-	c := &child{nats: addrs[0]}
+	c := &child{}
 	c.cmd = exec.CommandContext(ctx, program, "serve", "--data", data, "--nats-listen", addrs[0], "--http", addrs[1],
 		"--log-transitions=false", "--log-level", "error", "--sync", "interval")
 	c.cmd.Stderr = os.Stderr
