@@ -28,7 +28,8 @@ func callersAtTheEnd(seed uint64) *crowd {
 			return nil
 		},
 		failed: func(err error) error {
-			if errors.Is(err, nats.ErrNoResponders) || errors.Is(err, nats.ErrConnectionClosed) {
+			var broken *net.OpError
+			if errors.Is(err, nats.ErrNoResponders) || errors.Is(err, nats.ErrConnectionClosed) || errors.As(err, &broken) {
 				return errLeave
 			}
 			return err
