@@ -245,3 +245,20 @@ func fold(all map[string][]storedEvent) string {
 	}
 	return domain.Digest(accounts)
 }
+
+// sameDigest waits until the server's digest is that of a plain fold of its log.
+// Deadlines that have come due meanwhile may add events between the two looks;
+// a digest that is really another one stays so.
+func sameDigest(t testing.TB, p *proc, partitions int) {
+	t.Helper()
+	var got, want string
+	var accounts, known int
+	poll(t, 20*time.Second, func() bool {
+		all := storedOf(t, p, partitions)
+		got, accounts = p.digest()
+		want, known = fold(all), len(all)
+		return got == want && accounts == known
+	}, func() string {
+		return fmt.Sprintf("the server's digest is %s over %d accounts, the log's fold %s over %d", got, accounts, want, known)
+	})
+}
