@@ -169,3 +169,20 @@ func intern(name string) string {
 	}
 	return name
 }
+
+// Has says whether the id is among the remembered ones.
+func (r Recent) Has(id string) bool {
+	_, ok := r.find(id)
+	return ok
+}
+
+// Newest says whether the id is the last one that was remembered.
+func (r Recent) Newest(id string) bool {
+	h := hashID(id)
+	var last string
+	for rest := string(r); len(rest) > 0; {
+		_, n := readRecent(rest)
+		last, rest = rest[:len(h)], rest[n:]
+	}
+	return last == string(h[:])
+}
