@@ -109,6 +109,11 @@ type Delivery struct {
 	// Account is filled in by the caller; ID, Source and At where they are empty
 	// (At: with the arrival). It may be called more than once.
 	Map func(a *domain.Account) []domain.Trigger
+	// Verbatim says that the triggers are the sender's own words and do not
+	// depend on the account: their Expect is kept as it is (NoExpect where the
+	// sender gives none). Without it Expect is the caller's, who makes sure that
+	// nothing is judged that was mapped on an older account.
+	Verbatim bool
 
 	Ignored  bool
 	Unmapped string // what is not known, in a few words: `event "foo.bar"`

@@ -64,6 +64,13 @@ func (r *Runner) Feed(number int, t *domain.Trigger) domain.Decision {
 	return r.judgeOne(number, t)
 }
 
+// Advance moves the clock to a time and fires what is due before it. The clock
+// never runs backwards.
+func (r *Runner) Advance(at int64) { r.advance(&domain.Trigger{At: at, HasAt: true}) }
+
+// Judge judges a trigger at the clock's time, whatever its own time is.
+func (r *Runner) Judge(t *domain.Trigger) domain.Decision { return r.judgeOne(0, t) }
+
 // advance moves the clock to the trigger's time and fires what is due before it.
 func (r *Runner) advance(t *domain.Trigger) {
 	if t.HasAt && (t.At > r.now || !r.started) {
