@@ -185,7 +185,7 @@ func consume(ctx context.Context, data string, events int) (rate float64, err er
 	for name := range list.Name() {
 		names++
 		go func() {
-			n, err := consumeStream(ctx, js, name)
+			n, err := consumeStream(ctx, js, name, func(jetstream.Msg) error { return nil })
 			errs <- err
 			got <- n
 		}()
@@ -203,7 +203,9 @@ func consume(ctx context.Context, data string, events int) (rate float64, err er
 	return float64(events) / time.Since(begin).Seconds(), nil
 }
 
-func consumeStream(ctx context.Context, js jetstream.JetStream, name string) (uint64, error) {
+// consumeStream reads what a stream holds with one bare ordered consumer and
+// returns how many messages that were.
+func consumeStream(ctx context.Context, js jetstream.JetStream, name string, each func(jetstream.Msg) error) (uint64, error) {
 	s, err := js.Stream(ctx, name)
 	if err != nil {
 		return 0, err
@@ -219,7 +221,11 @@ func consumeStream(ctx context.Context, js jetstream.JetStream, name string) (ui
 	defer it.Stop()
 	want := s.CachedInfo().State.Msgs
 	for range want {
-		if _, err := it.Next(); err != nil {
+		m, err := it.Next()
+		if err == nil {
+			err = each(m)
+		}
+		if err != nil {
 			return 0, err
 		}
 	}
