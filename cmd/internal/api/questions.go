@@ -1,6 +1,9 @@
 package api
 
-import "github.com/musterhq/muster/domain"
+import (
+	"github.com/musterhq/muster/bus"
+	"github.com/musterhq/muster/domain"
+)
 
 // The names of the everyday questions.
 const (
@@ -218,35 +221,7 @@ type Timeline struct {
 }
 
 // Event is one event of an account's history. What was not said is left out.
-type Event struct {
-	Version     uint64                 `json:"version"`
-	Seq         uint64                 `json:"seq"` // in the partition's stream
-	At          string                 `json:"at,omitempty"`
-	Recorded    string                 `json:"recorded,omitempty"` // when it was judged
-	Trigger     string                 `json:"trigger,omitempty"`
-	Key         string                 `json:"key,omitempty"` // message or contact
-	Outcome     string                 `json:"outcome,omitempty"`
-	From        string                 `json:"from,omitempty"`
-	To          string                 `json:"to,omitempty"`
-	Verdict     string                 `json:"verdict,omitempty"` // why it was rejected or stale
-	ID          string                 `json:"id,omitempty"`
-	Source      string                 `json:"source,omitempty"`
-	Epoch       int64                  `json:"epoch,omitempty"`
-	SourceSeq   int64                  `json:"source_seq,omitempty"` // which message of that epoch
-	By          string                 `json:"by,omitempty"`
-	ReasonCode  string                 `json:"reason_code,omitempty"`
-	ReasonText  string                 `json:"reason_text,omitempty"`
-	Data        domain.Data            `json:"data,omitempty"`
-	Set         []domain.ConditionView `json:"set,omitempty"`   // conditions set or renewed
-	Ended       []string               `json:"ended,omitempty"` // conditions that ended: name, or name/scope
-	Machine     string                 `json:"machine,omitempty"`
-	Mode        string                 `json:"mode,omitempty"`
-	Labels      map[string]string      `json:"labels,omitempty"`
-	Correlation string                 `json:"correlation_id,omitempty"`
-	Causation   string                 `json:"causation_id,omitempty"`
-	Traceparent string                 `json:"traceparent,omitempty"`
-	Error       string                 `json:"error,omitempty"` // why the record cannot be read
-}
+type Event = bus.Event
 
 // WhyRequest asks where an account is and what it waits for.
 type WhyRequest struct {

@@ -16,6 +16,7 @@ import (
 	"github.com/musterhq/muster/bus"
 	"github.com/musterhq/muster/bus/command"
 	"github.com/musterhq/muster/bus/dispatch"
+	"github.com/musterhq/muster/bus/feed"
 	"github.com/musterhq/muster/bus/presence"
 	"github.com/musterhq/muster/bus/query"
 	"github.com/musterhq/muster/cmd/internal/config"
@@ -57,6 +58,7 @@ type App struct {
 
 	replayed time.Duration // what the history took to become state
 	views    *views
+	feed     *feed.Feed
 	workers  *presence.Presence
 	svc      *bus.Service
 
@@ -142,6 +144,7 @@ func (a *App) start(ctx context.Context) error {
 		{"opening the log", a.openLog},
 		{"preparing the views", a.openViews},
 		{stageViews, a.startViews},
+		{"opening the feed", a.startFeed},
 		{"replaying the history", a.openWriters},
 		{stageCaughtUp, a.awaitViews},
 		{"listening for workers", a.startWorkers},
@@ -259,7 +262,7 @@ func (a *App) openWriters(ctx context.Context) error {
 		SnapshotEvery: a.cfg.SnapshotEvery, SnapshotAfter: a.cfg.SnapshotPeriod,
 		Logger:   a.log.With("component", "writer"),
 		OnReplay: a.views.history.replayed,
-		OnCommit: a.views.offer,
+		OnCommit: a.committed,
 		OnEvents: lineWriter(a.opts.Transitions),
 		Writer:   func(p int) uint64 { return o.revisions[p].Load() },
 	})

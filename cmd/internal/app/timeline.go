@@ -7,11 +7,11 @@ import (
 	"slices"
 	"strconv"
 
+	"github.com/musterhq/muster/bus"
 	"github.com/musterhq/muster/bus/command"
 	"github.com/musterhq/muster/cmd/internal/api"
 	"github.com/musterhq/muster/domain"
 	"github.com/musterhq/muster/eventlog"
-	"github.com/musterhq/muster/eventlog/codec"
 )
 
 // timeline answers with an account's events, the last one first.
@@ -40,7 +40,7 @@ func (a *App) timeline(ctx context.Context, r api.TimelineRequest) (any, error) 
 	}
 	answer := api.Timeline{Account: r.Account, Events: make([]api.Event, 0, len(records)), AsOf: api.AsOf{l.Partition: l.Seq}}
 	for i := range records {
-		answer.Events = append(answer.Events, eventOf(&records[i]))
+		answer.Events = append(answer.Events, bus.RecordView(&records[i]))
 	}
 	if n := len(records); n > 0 && !whole {
 		answer.Next = strconv.FormatUint(records[n-1].Seq, 10)
@@ -99,29 +99,4 @@ func between(ctx context.Context, log accountLog, id domain.AccountID, from, end
 		found = append(found, rec)
 	}
 	return found, nil
-}
-
-// eventOf is a record as users see it.
-func eventOf(rec *eventlog.Record) api.Event {
-	e, err := codec.Decode(rec.Data)
-	if err != nil {
-		return api.Event{Seq: rec.Seq, Error: err.Error()}
-	}
-	out := api.Event{
-		Version: e.Version, Seq: rec.Seq, At: domain.FormatTime(e.At), Recorded: domain.FormatTime(e.Recorded), Trigger: e.Trigger, Key: e.Key,
-		Outcome: e.Outcome.String(), From: e.From, To: e.To, Verdict: e.Verdict, ID: e.ID, Source: e.Source, Epoch: e.Epoch, SourceSeq: e.Seq,
-		By: string(e.By), ReasonCode: e.Reason.Code, ReasonText: e.Reason.Text, Data: e.Data, Machine: e.Machine, Mode: e.Mode, Labels: e.Labels,
-		Correlation: e.Correlation, Causation: e.Causation, Traceparent: e.Traceparent,
-	}
-	if len(e.Set) > 0 {
-		out.Set = conditionViews(e.Set)
-	}
-	for _, c := range e.Ended {
-		name := c.Name
-		if c.Scope != "" {
-			name += "/" + c.Scope
-		}
-		out.Ended = append(out.Ended, name)
-	}
-	return out
 }

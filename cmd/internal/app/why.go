@@ -5,6 +5,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/musterhq/muster/bus"
 	"github.com/musterhq/muster/bus/command"
 	"github.com/musterhq/muster/cmd/internal/api"
 	"github.com/musterhq/muster/domain"
@@ -163,7 +164,7 @@ func (w *whyAnswer) evidence(records []eventlog.Record, whole bool) {
 			continue
 		}
 		if e.Outcome == domain.Applied && (e.Kind == domain.KindSession || e.Kind == domain.KindMark) {
-			event := eventOf(&records[i])
+			event := bus.RecordView(&records[i])
 			w.Progress, w.After.Whole = &event, true
 			return
 		}
@@ -179,7 +180,7 @@ func (w *whyAnswer) evidence(records []eventlog.Record, whole bool) {
 			w.After.Stale++
 		}
 		if len(w.After.Refused) < refusedKept {
-			w.After.Refused = append(w.After.Refused, eventOf(&records[i]))
+			w.After.Refused = append(w.After.Refused, bus.RecordView(&records[i]))
 		}
 	}
 }
