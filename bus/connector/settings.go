@@ -21,7 +21,9 @@ type Settings struct {
 type Numbers []string
 
 // UnmarshalJSON reads a text or a list of texts.
-func (n *Numbers) UnmarshalJSON(b []byte) error { return n.read(func(v any) error { return json.Unmarshal(b, v) }) }
+func (n *Numbers) UnmarshalJSON(b []byte) error {
+	return n.read(func(v any) error { return json.Unmarshal(b, v) })
+}
 
 // UnmarshalYAML reads a text or a list of texts.
 func (n *Numbers) UnmarshalYAML(node *yaml.Node) error { return n.read(node.Decode) }
