@@ -2,6 +2,7 @@ package connector
 
 import (
 	"strconv"
+	"time"
 
 	"github.com/musterhq/muster/domain"
 )
@@ -31,4 +32,14 @@ func Closed(a *domain.Account, t domain.Trigger, code int64) (triggers []domain.
 	default:
 		return Lost(a, t, name), true
 	}
+}
+
+// For gives a trigger the end of what it tells: so many nanoseconds after its
+// time. 0 or less, or longer than anybody lives: the end is not known.
+func For(t domain.Trigger, ns int64) domain.Trigger {
+	const century = 100 * 365 * 24 * int64(time.Hour)
+	if ns > 0 && ns < century {
+		t.Data = domain.Data{"until": domain.FormatTime(t.At + ns)}
+	}
+	return t
 }
