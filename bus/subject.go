@@ -15,6 +15,7 @@ const (
 	queryPrefix   = "muster.q."    // + query name: a question; the reply is its answer
 	inboxPrefix   = "muster.in."   // + account token: a trigger, kept until it is judged
 	feedPrefix    = "muster.feed." // + account token: judged events, live
+	parkPrefix    = "muster.park." // + account token: a message of the inbox that could not be judged
 	ownerPrefix   = "muster.own."  // + partition and account token: a trigger on its way to the partition's owner
 
 	// CommandSubjects is the wildcard of all command subjects.
@@ -23,6 +24,8 @@ const (
 	QueryGroup = "muster.q"
 	// InboxSubjects is the wildcard of all inbox subjects.
 	InboxSubjects = inboxPrefix + "*"
+	// ParkSubjects is the wildcard of all subjects of parked messages.
+	ParkSubjects = parkPrefix + "*"
 	// FeedSubjects is the wildcard of all feed subjects.
 	FeedSubjects = feedPrefix + "*"
 
@@ -36,6 +39,10 @@ func CommandSubject(account string) string { return commandPrefix + eventlog.Tok
 // InboxSubject is where a trigger of an account is published to be judged when
 // Muster is up.
 func InboxSubject(account string) string { return inboxPrefix + eventlog.Token(account) }
+
+// ParkSubject is where a message of the inbox is put that could not be judged.
+// token is the last token of the subject that it was published to.
+func ParkSubject(token string) string { return parkPrefix + token }
 
 // FeedSubject is where an account's judged events are republished live.
 func FeedSubject(account string) string { return feedPrefix + eventlog.Token(account) }

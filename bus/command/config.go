@@ -39,6 +39,11 @@ type Config struct {
 	// OnEvents, when set, is called by the partition's writer with the stored
 	// events of each group, after OnCommit. It must not keep or change them.
 	OnEvents func(partition int, events []*domain.Event)
+	// Hold, when set, is asked when a partition is taken over: until the channel
+	// that it returns is closed, no deadline of the partition fires. It is for
+	// facts that waited elsewhere while nobody judged: they came in time, and must
+	// not be overtaken by their own deadlines. nil: nothing is waited for.
+	Hold func(partition int) <-chan struct{}
 	// MaxRecord is the largest record that the log takes, in bytes; 0: any.
 	MaxRecord int
 	// Writer returns the number that stands in a record as its writer (the

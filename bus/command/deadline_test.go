@@ -71,6 +71,43 @@ func TestOverdueDeadlinesFireOnceAfterARestart(t *testing.T) {
 	})
 }
 
+// What was overdue, and what comes due meanwhile, waits for the facts that waited
+// elsewhere; a fact that came in time is then judged before its deadline.
+func TestDeadlinesWaitForWhatCameBeforeThem(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		log := memlog.New(1)
+		s := open(t, command.Config{Log: log})
+		for _, id := range []string{"told", "silent", "later"} {
+			s.Do(t.Context(), trigger(id, "start", ""))
+			advance(time.Minute)
+		}
+		shut(t, s)
+		advance(4 * time.Minute) // "told" and "silent" are overdue, "later" is due in a minute
+		judged := make(chan struct{})
+		s = open(t, command.Config{Log: log, Hold: func(int) <-chan struct{} { return judged }})
+		defer shut(t, s)
+		advance(2 * time.Minute)
+		s.Do(t.Context(), trigger("told", "connection_ready", ""))
+		synctest.Wait()
+		for _, id := range []string{"told", "silent", "later"} {
+			if e := last(t, log, id); e.Source == domain.SourceMuster {
+				t.Fatalf("%s of %s fired while deadlines had to wait", e.Trigger, id)
+			}
+		}
+		released := time.Now()
+		close(judged)
+		synctest.Wait()
+		if h := history(t, log, "told"); len(h) != 2 || h[1].To != "RUNNING" {
+			t.Errorf("the account whose fact waited: %+v", h)
+		}
+		for _, id := range []string{"silent", "later"} {
+			if e := last(t, log, id); e.Trigger != "mark_stuck" || e.At != released.UnixNano() {
+				t.Errorf("%s: %+v, want mark_stuck at the moment when it could first fire", id, e)
+			}
+		}
+	})
+}
+
 func TestAFactInTheSameGroupComesBeforeTheDeadline(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		log := memlog.New(1)

@@ -10,6 +10,9 @@
 //	Submit → queue → [ gather → judge → append → settle ] → done(Answer)
 //	                     ↑ deadlines that are due
 //
+// Where facts can wait elsewhere while nobody judges (Config.Hold), the deadlines
+// of a partition that was taken over wait until those are judged.
+//
 // Authoritative is the log. What the writer holds (folded accounts, the
 // deadlines' agenda) is rebuilt from it by [Open], from a snapshot and the tail
 // or from the start. Every append is guarded by the account's last sequence, so

@@ -43,6 +43,9 @@ func (w *writer) judge(b *batch, r *request) {
 // fire judges the deadlines that are due. It comes after the group's requests:
 // a fact that came in time must not be overtaken by its own deadline.
 func (w *writer) fire(b *batch) {
+	if w.holding(b.now) {
+		return
+	}
 	for len(b.items) < w.cfg.GroupMax {
 		id, ok := w.agenda.PopDue(b.now)
 		if !ok {
@@ -56,7 +59,7 @@ func (w *writer) fire(b *batch) {
 		}
 		t := d.Trigger
 		t.Account, t.Source = id, domain.SourceMuster
-		t.At, t.HasAt = max(d.At, s.armed), true
+		t.At, t.HasAt = max(d.At, s.armed, w.opened), true
 		t.Expect = domain.NoExpect
 		it := &item{decision: w.cfg.Judge.Decide(s.current(), &t, b.now), fired: d}
 		if it.decision.Event == nil {
@@ -65,6 +68,20 @@ func (w *writer) fire(b *batch) {
 			continue
 		}
 		w.take(b, id, s, it)
+	}
+}
+
+// holding says whether deadlines still wait for facts that came before them.
+func (w *writer) holding(now int64) bool {
+	if w.held == nil {
+		return false
+	}
+	select {
+	case <-w.held:
+		w.held, w.opened = nil, now
+		return false
+	default:
+		return true
 	}
 }
 

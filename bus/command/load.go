@@ -57,6 +57,9 @@ func (w *writer) load(ctx context.Context, damaged map[string]string) (LoadRepor
 		}
 		w.arm(id, s)
 	}
+	if w.cfg.Hold != nil && !w.quiet {
+		w.held = w.cfg.Hold(w.partition)
+	}
 	w.saved = savedAt{seq: max(rep.FromSnapshot, 0), at: begin, events: int(rep.Replayed)}
 	rep.Last, rep.Accounts, rep.Took = w.last, len(w.slots), time.Since(begin)
 	return rep, nil

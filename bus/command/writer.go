@@ -25,8 +25,10 @@ type writer struct {
 	whole       uint64 // all records up to here are folded
 	incarnation string // of the partition's stream
 	saved       savedAt
-	quiet       bool          // only folds: nobody else is given what it reads
-	saving      chan struct{} // closed when the snapshot being written is done; nil: none is
+	held        <-chan struct{} // deadlines wait until it is closed; nil: they do not wait
+	opened      int64           // since when they do not, unix ns; 0 = they never had to
+	quiet       bool            // only folds: nobody else is given what it reads
+	saving      chan struct{}   // closed when the snapshot being written is done; nil: none is
 
 	queue chan *request
 	again []*request // lost against another writer: judged first in the next group
@@ -134,6 +136,8 @@ func (w *writer) gather(group []*request, timer *time.Timer) []*request {
 			f()
 		case <-timer.C:
 			return group
+		case <-w.held:
+			return group
 		case <-w.stopped:
 			return w.drain(group)
 		}
@@ -157,7 +161,7 @@ func (w *writer) drain(group []*request) []*request {
 // look at the snapshot's age.
 func (w *writer) wait() time.Duration {
 	d := w.cfg.SnapshotAfter
-	if at, ok := w.agenda.Next(); ok {
+	if at, ok := w.agenda.Next(); ok && w.held == nil {
 		d = min(d, time.Duration(at-w.now()))
 	}
 	return max(d, 0)
