@@ -35,7 +35,7 @@ var clock = []string{"Now", "Since", "Until", "Sleep", "After", "AfterFunc", "Ti
 // folder stands for itself only, unless it ends in a slash.
 var transport = []string{
 	"eventlog/natslog", "eventlog/natstest",
-	"bus", "bus/dispatch", "bus/query", "bus/inbox", "bus/pubsub", "bus/worker", "bus/presence", "bus/connector/", "bus/feed", "bus/subscribe",
+	"bus", "bus/dispatch", "bus/query", "bus/inbox", "bus/pubsub", "bus/worker", "bus/presence", "bus/connector/", "bus/alert", "bus/operator", "bus/feed", "bus/subscribe",
 	"cmd/internal/app",
 	"cmd/internal/bench", // measures the bare server beside ours
 }
