@@ -86,7 +86,9 @@ func ID(o payload.Object, path ...string) string {
 }
 
 // Reason is a reason in the peer's words, each bounded.
-func Reason(code, text string) domain.Reason { return domain.Reason{Code: bound(code), Text: bound(text)} }
+func Reason(code, text string) domain.Reason {
+	return domain.Reason{Code: bound(code), Text: bound(text)}
+}
 
 func bound(s string) string {
 	if len(s) <= maxReason {
@@ -104,4 +106,21 @@ func Hash(parts ...any) string {
 	}
 	sum := sha256.Sum256(b)
 	return hex.EncodeToString(sum[:16])
+}
+
+// Judgeable says what is wrong with a trigger that its sender worded: no known
+// trigger, no known machine, or anything else for which a new account could not
+// be judged. Muster's own decoders have read it before.
+func Judgeable(j *domain.Judge, t *domain.Trigger, now int64) error {
+	if v := j.Decide(nil, t, now).Verdict; v.Outcome == domain.Invalid {
+		return errors.New(v.Reason)
+	}
+	return nil
+}
+
+// Verbatim is a delivery of a trigger that its sender worded.
+func Verbatim(t *domain.Trigger) connector.Delivery {
+	d := Fact(t.Account, t.ID, func(*domain.Account) []domain.Trigger { return []domain.Trigger{*t} })
+	d.Verbatim = true
+	return d
 }
