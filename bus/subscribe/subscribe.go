@@ -73,8 +73,9 @@ type Config struct {
 	Partitions []int  // only these; nil = all. Not together with Account
 	// After is, by partition, the sequence of the last event that was handled:
 	// its events go on behind that. For partitions that it does not name,
-	// Since counts, and without that Start.
+	// First counts, without that Since, and without that Start.
 	After map[int]uint64
+	First uint64 // begin with this sequence in each partition; 0 = not said
 	Start Start
 	Since time.Time // begin with what was stored at or after this, and with what is stored from now on
 }
@@ -121,6 +122,8 @@ func positions(ctx context.Context, r *natslog.Reader, cfg Config) (map[int]uint
 		seq, known := cfg.After[p]
 		switch {
 		case known:
+		case cfg.First != 0:
+			seq = cfg.First - 1
 		case !cfg.Since.IsZero():
 			seq, err = r.Before(ctx, p, cfg.Since)
 		case cfg.Start == FromNow:

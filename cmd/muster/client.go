@@ -31,16 +31,23 @@ func (s *server) Query(ctx context.Context, name string, req, answer any) error 
 	return s.queries.Query(ctx, name, req, answer)
 }
 
-// connect opens a connection to the server that --server names. MUSTER_USER
+// connectConfig says how to reach the server that --server names. MUSTER_USER
 // and MUSTER_PASSWORD are given along when a password is set.
-func (c *cli) connect(ctx context.Context) (*server, error) {
-	cfg := bus.ConnectConfig{URL: c.server, Name: "muster command line", NoBuffer: true}
+func (c *cli) connectConfig(name string) bus.ConnectConfig {
+	cfg := bus.ConnectConfig{URL: c.server, Name: name}
 	if cfg.Password = os.Getenv("MUSTER_PASSWORD"); cfg.Password != "" {
 		cfg.User = "muster"
 		if user := os.Getenv("MUSTER_USER"); user != "" {
 			cfg.User = user
 		}
 	}
+	return cfg
+}
+
+// connect opens a connection for requests.
+func (c *cli) connect(ctx context.Context) (*server, error) {
+	cfg := c.connectConfig("muster command line")
+	cfg.NoBuffer = true
 	nc, err := bus.Connect(ctx, cfg)
 	if err != nil {
 		return nil, c.hint(err)

@@ -22,6 +22,7 @@ var completions = map[string]func() []string{
 	"condition": conditionNames,
 	"format":    func() []string { return []string{"mermaid", "dot"} },
 	"do":        machine.Capabilities,
+	"outcome":   outcomeNames,
 	"side":      func() []string { return []string{"bot", "human"} },
 	"kind":      attentionNames,
 	"by": func() []string {

@@ -28,6 +28,7 @@ var commands = []func(*cli) *cobra.Command{
 	newAccounts,
 	newWhy,
 	newTimeline,
+	newTail,
 	newAttention,
 	newCan,
 	newRoute,
