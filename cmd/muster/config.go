@@ -32,7 +32,7 @@ and where each value comes from. The output is itself a file that --config reads
 			if f := c.format.or(asYAML); f == asYAML || f == table {
 				return print(c.out, cfg.YAML())
 			}
-			values := cfg.Values()
+			values := cfg.All()
 			return showRows(c, values, values, nil)
 		},
 	}

@@ -22,6 +22,10 @@ type Config struct {
 	LogFormat      string        `koanf:"log-format"`        // text or json
 	LogTransitions bool          `koanf:"log-transitions"`   // a line for every transition
 
+	// Connectors are the sources of webhooks, in the order of the file; there is no
+	// flag for them.
+	Connectors []Connector `koanf:"-"`
+
 	// Origins tells where each value came from, by its key: "default",
 	// "--http", "MUSTER_HTTP" or "muster.yaml".
 	Origins map[string]string `koanf:"-"`

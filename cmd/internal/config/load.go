@@ -42,7 +42,7 @@ func load(flags *pflag.FlagSet, environ []string) (Config, error) {
 		l.set(s.key, s.def, originDefault)
 	}
 	if path := filePath(flags, environ); path != "" {
-		l.file(path)
+		l.file(path, environ)
 	}
 	l.environment(environ)
 	l.flags(flags)
@@ -51,7 +51,7 @@ func load(flags *pflag.FlagSet, environ []string) (Config, error) {
 	if err := l.merged.Unmarshal("", &cfg); err != nil {
 		l.fault("the configuration cannot be read: %v", err)
 	}
-	cfg.Origins = l.origins
+	cfg.Origins, cfg.Connectors = l.origins, l.sources
 	l.faults = append(l.faults, cfg.readPassword()...)
 	if len(l.faults) == 0 {
 		l.faults = cfg.breaches()
@@ -80,6 +80,7 @@ func filePath(flags *pflag.FlagSet, environ []string) string {
 type loader struct {
 	merged  *koanf.Koanf
 	origins map[string]string
+	sources []Connector
 	faults  []string
 }
 
@@ -95,18 +96,21 @@ func (l *loader) set(key string, value any, origin string) {
 	l.origins[key] = origin
 }
 
-func (l *loader) file(path string) {
+func (l *loader) file(path string, environ []string) {
 	text, err := os.ReadFile(path)
 	if err != nil {
 		l.fault("the configuration file cannot be read: %v", err)
 		return
 	}
-	unknown, err := unknownKeys(path, text)
+	top, unknown, err := unknownKeys(path, text)
 	if err != nil {
 		l.fault("%v", err)
 		return
 	}
 	l.faults = append(l.faults, unknown...)
+	if top != nil {
+		l.connectors(path, top, environ)
+	}
 	layer := koanf.New(".")
 	if err := layer.Load(rawbytes.Provider(text), yaml.Parser()); err != nil {
 		l.fault("%s: %v", path, err)

@@ -34,6 +34,9 @@ func (c *Config) Values() []Value {
 	return values
 }
 
+// All is Values with the connectors behind them.
+func (c *Config) All() []Value { return append(c.Values(), c.connectorValues()...) }
+
 // value returns the field that holds a key.
 func (c *Config) value(key string) any {
 	v := reflect.ValueOf(c).Elem()
@@ -70,6 +73,7 @@ func (c *Config) YAML() string {
 		}
 		fmt.Fprintf(&b, "%-40s # %s\n", v.Key+": "+scalar(v.Value), v.Origin)
 	}
+	b.WriteString(c.connectorsYAML())
 	return b.String()
 }
 
@@ -87,6 +91,7 @@ func Example() string {
 		}
 		fmt.Fprintf(&b, "%s: %s\n", v.Key, scalar(v.Value))
 	}
+	b.WriteString(connectorsExample)
 	return b.String()
 }
 

@@ -84,27 +84,28 @@ func loopback(host string) bool {
 	return host == "localhost" || (ip != nil && ip.IsLoopback())
 }
 
-// unknownKeys returns a sentence for each key of the file that is no setting,
-// with its line. The error is about the file as a whole.
-func unknownKeys(path string, text []byte) ([]string, error) {
+// unknownKeys returns what the file holds (nil: nothing), and a sentence for each
+// of its keys that is no setting, with its line. The error is about the file as a
+// whole.
+func unknownKeys(path string, text []byte) (top *yamlv3.Node, faults []string, err error) {
 	var doc yamlv3.Node
 	if err := yamlv3.Unmarshal(text, &doc); err != nil {
-		return nil, fmt.Errorf("%s: %w", path, err)
+		return nil, nil, fmt.Errorf("%s: %w", path, err)
 	}
 	if len(doc.Content) == 0 {
-		return nil, nil // an empty file
+		return nil, nil, nil // an empty file
 	}
-	top := doc.Content[0]
+	top = doc.Content[0]
 	if top.Kind != yamlv3.MappingNode {
-		return nil, fmt.Errorf("%s:%d: a configuration file is a list of `name: value` lines", path, top.Line)
+		return nil, nil, fmt.Errorf("%s:%d: a configuration file is a list of `name: value` lines", path, top.Line)
 	}
-	var names, faults []string
+	names := []string{connectorsKey}
 	for _, s := range settings {
 		names = append(names, s.key)
 	}
 	for i := 0; i+1 < len(top.Content); i += 2 {
 		key := top.Content[i]
-		if known(key.Value) != nil {
+		if known(key.Value) != nil || key.Value == connectorsKey {
 			continue
 		}
 		sentence := fmt.Sprintf("%s:%d: there is no setting %q", path, key.Line, key.Value)
@@ -113,5 +114,5 @@ func unknownKeys(path string, text []byte) ([]string, error) {
 		}
 		faults = append(faults, sentence)
 	}
-	return faults, nil
+	return top, faults, nil
 }
