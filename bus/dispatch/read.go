@@ -29,8 +29,8 @@ var (
 	msgpackHeader = nats.Header{bus.HeaderContentType: {bus.TypeMsgpack}}
 )
 
-// header returns a header's value; not every client writes names in the same case.
-func header(h nats.Header, name string) string {
+// Header returns a header's value; not every client writes names in the same case.
+func Header(h nats.Header, name string) string {
 	if len(h) == 0 {
 		return ""
 	}
@@ -60,7 +60,7 @@ type badInput struct {
 
 // formatOf reads the content type, or, when there is none, the first byte.
 func formatOf(h nats.Header, data []byte) (format, *badInput) {
-	ct := header(h, bus.HeaderContentType)
+	ct := Header(h, bus.HeaderContentType)
 	switch ct {
 	case "":
 		return format{msgpack: len(data) > 0 && (data[0]&0xf0 == 0x80 || data[0] == 0xde || data[0] == 0xdf)}, nil
@@ -186,7 +186,7 @@ func trace(t *domain.Trigger, h nats.Header) {
 	}{
 		{&t.Traceparent, bus.HeaderTraceparent}, {&t.Correlation, bus.HeaderCorrelation}, {&t.Causation, bus.HeaderCausation},
 	} {
-		if v := header(h, c.name); v != "" && len(v) <= maxTrace {
+		if v := Header(h, c.name); v != "" && len(v) <= maxTrace {
 			*c.to = v
 		}
 	}
