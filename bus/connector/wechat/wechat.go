@@ -34,9 +34,7 @@ func (m Message) Triggers(a *domain.Account) []domain.Trigger {
 	alive.Epoch = m.Epoch
 	list := m.proof(a, alive)
 	if m.Person != "" {
-		asked := peer.At(m.At)
-		asked.Name, asked.Key, asked.Data = "customer_message", m.Person, domain.Data{"message": m.ID}
-		list = append(list, asked)
+		list = append(list, connector.CustomerMessage(peer.At(m.At), m.Person, m.ID, "")...)
 	}
 	return list
 }
