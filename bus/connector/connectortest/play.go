@@ -66,7 +66,7 @@ func Load(t testing.TB, file string) *play.Case {
 // history is what was appended, for people, and what was not mapped.
 func history(r *play.Result) string {
 	var b strings.Builder
-	for _, e := range r.Events {
+	for _, e := range r.Stored {
 		fmt.Fprintf(&b, "  %s  [id %s, source %s, epoch %d]\n", domain.LogLine(e), e.ID, e.Source, e.Epoch)
 	}
 	for _, s := range r.Stats {
@@ -120,7 +120,7 @@ func Compare(c *play.Case, got *play.Result) []string {
 		}
 	}
 	for _, secret := range want.SecretsAbsent {
-		for _, e := range got.Events {
+		for _, e := range got.Stored {
 			if where := Leaks(e, secret); where != "" {
 				f = append(f, fmt.Sprintf("the secret %q is in %s of %s", secret, where, domain.LogLine(e)))
 			}

@@ -138,7 +138,7 @@ func TestResultIsPrintedWhole(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, part := range []string{`"http":[200,`, `"bodies":{"0":""`, `"3":{"Content-Type"`, `"toy:a":{"id":"toy:a","machine":"whatsapp@2"`, `"trail":["RUNNING","DISCONNECTED","RECONNECTING"]`, `"no_new_events":[1,3,`, `"unmapped":1,"ignored":2`} {
+	for _, part := range []string{`"http":[200,`, `"bodies":{"0":""`, `"3":{"Content-Type"`, `"toy:a":{"id":"toy:a","machine":"whatsapp@2"`, `"trail":["RUNNING","DISCONNECTED","RECONNECTING"]`, `"no_new_events":[1,3,`, `"unmapped":1,"ignored":2`, `"events":[{"account":"toy:a","partition":0,"version":1,"seq":1,"at":"2026-01-05T10:00:00Z"`} {
 		if !strings.Contains(string(text), part) {
 			t.Errorf("%s is not in %s", part, text)
 		}

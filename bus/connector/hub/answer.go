@@ -16,6 +16,7 @@ import (
 var (
 	errTooLarge = errors.New("the body is too large")
 	errBusy     = errors.New("too many webhooks are being served")
+	errClosed   = errors.New("the server is ending")
 	errSlowLog  = errors.New("the log did not take it in time")
 )
 
@@ -104,6 +105,12 @@ func shake(w http.ResponseWriter, a *connector.Answer) {
 	}
 	w.WriteHeader(a.Status)
 	_, _ = io.WriteString(w, a.Body) // the peer may have gone
+}
+
+// NotYet answers webhooks while the hub is not there yet.
+func NotYet(w http.ResponseWriter, _ *http.Request) {
+	w.Header().Set("Retry-After", retryAfter)
+	problem(w, http.StatusServiceUnavailable, "not now", "the server is starting; send it again")
 }
 
 // problem answers with a problem document. Nothing of the request is in it.

@@ -10,6 +10,7 @@ import (
 	"net/url"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"time"
 
 	"github.com/musterhq/muster/bus/connector"
@@ -46,6 +47,7 @@ type Hub struct {
 	cfg     Config
 	kinds   map[string]*kind
 	slots   chan struct{}
+	closed  atomic.Bool
 	stripes [1024]chan struct{} // each holds a token while an account of it is served
 	seed    maphash.Seed
 }
@@ -112,6 +114,20 @@ func (h *Hub) kindOf(c connector.Connector) *kind {
 	return k
 }
 
+// Close lets nobody in any more (503) and waits until those who are have been
+// answered. The error is ctx's.
+func (h *Hub) Close(ctx context.Context) error {
+	h.closed.Store(true)
+	for range h.cfg.Most {
+		select {
+		case h.slots <- struct{}{}:
+		case <-ctx.Done():
+			return fmt.Errorf("wait for webhooks: %w", context.Cause(ctx))
+		}
+	}
+	return nil
+}
+
 // route finds the source that a path names.
 func (h *Hub) route(path string) *endpoint {
 	rest, ok := strings.CutPrefix(path, Prefix)
@@ -157,6 +173,10 @@ func (h *Hub) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	if !slices.Contains(e.kind.connector.Methods(), r.Method) {
 		w.Header().Set("Allow", e.kind.allow)
 		problem(w, http.StatusMethodNotAllowed, "method not allowed", "this connector serves "+e.kind.allow)
+		return
+	}
+	if h.closed.Load() {
+		h.later(w, e, errClosed)
 		return
 	}
 	select {

@@ -10,6 +10,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/musterhq/muster/bus"
 	"github.com/musterhq/muster/bus/connector"
 	"github.com/musterhq/muster/bus/connector/hub"
 	"github.com/musterhq/muster/domain"
@@ -26,8 +27,10 @@ type Result struct {
 	Unmapped        int64                        `json:"unmapped"`
 	Ignored         int64                        `json:"ignored"`
 
-	// Events holds what was appended, in order.
-	Events []*domain.Event `json:"-"`
+	Events []bus.PlacedEvent `json:"events"` // what was stored, in order
+
+	// Stored are the events themselves.
+	Stored []*domain.Event `json:"-"`
 	// Stats are the counters of all sources, Samples what was kept of unmapped
 	// units, by source.
 	Stats   []hub.Stats             `json:"-"`
@@ -132,7 +135,11 @@ func (out *Result) take(i int, a *recorder, appended bool) {
 
 func (out *Result) finish(run *trace.Runner, h *hub.Hub, sources []*connector.Source) {
 	end := run.Result()
-	out.Events = end.Events
+	out.Stored = end.Events
+	out.Events = make([]bus.PlacedEvent, len(end.Events))
+	for i, e := range end.Events {
+		out.Events[i] = bus.PlacedEvent{Account: string(e.Account), Event: bus.EventView(e, uint64(i+1))}
+	}
 	out.Accounts = map[string]Account{}
 	for id, view := range end.Accounts {
 		out.Accounts[id] = Account{AccountView: view, Trail: Trail(end.Events, domain.AccountID(id))}

@@ -15,6 +15,7 @@ import (
 
 	"github.com/musterhq/muster/bus"
 	"github.com/musterhq/muster/bus/command"
+	"github.com/musterhq/muster/bus/connector/hub"
 	"github.com/musterhq/muster/bus/dispatch"
 	"github.com/musterhq/muster/bus/feed"
 	"github.com/musterhq/muster/bus/presence"
@@ -55,12 +56,14 @@ type App struct {
 	holes  map[int]string // partitions in which records of unknown accounts are gone, and where
 	set    *command.Set
 	owners *owners
+	inbox  inboxParts
 
 	replayed time.Duration // what the history took to become state
 	views    *views
 	feed     *feed.Feed
 	workers  *presence.Presence
 	svc      *bus.Service
+	hooks    atomic.Pointer[hub.Hub] // nil until webhooks are taken
 
 	ends   []end
 	failed chan error
@@ -142,6 +145,7 @@ func (a *App) start(ctx context.Context) error {
 		{"listening for HTTP", a.startHTTP},
 		{"starting the NATS server", a.startServer},
 		{"opening the log", a.openLog},
+		{"opening the inbox", a.openInbox},
 		{"preparing the views", a.openViews},
 		{stageViews, a.startViews},
 		{"opening the feed", a.startFeed},
@@ -149,6 +153,8 @@ func (a *App) start(ctx context.Context) error {
 		{stageCaughtUp, a.awaitViews},
 		{"listening for workers", a.startWorkers},
 		{"opening the bus", a.startBus},
+		{"opening the webhooks", a.startHooks},
+		{"reading the inbox", a.startInbox},
 	}
 	var replay time.Time
 	for _, s := range steps {
@@ -265,6 +271,7 @@ func (a *App) openWriters(ctx context.Context) error {
 		OnCommit: a.committed,
 		OnEvents: lineWriter(a.opts.Transitions),
 		Writer:   func(p int) uint64 { return o.revisions[p].Load() },
+		Hold:     a.holdDeadlines,
 	})
 	if err != nil {
 		return fmt.Errorf("open the writers: %w", err)

@@ -10,6 +10,8 @@ import (
 	"sync/atomic"
 	"syscall"
 	"time"
+
+	"github.com/musterhq/muster/bus/connector/hub"
 )
 
 // stage is what the start is doing; "" = it is done.
@@ -74,6 +76,7 @@ func (a *App) handler() http.Handler {
 		}
 		reply(w, http.StatusOK, a.readiness())
 	})
+	mux.HandleFunc(hub.Prefix, a.serveHooks)
 	return mux
 }
 

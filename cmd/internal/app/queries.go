@@ -24,6 +24,10 @@ func (a *App) queries() []query.Query {
 		{Name: api.DigestQuery, Description: "The digest of the whole fleet's state", Handle: query.Of(a.digest)},
 		{Name: api.MachinesQuery, Description: "The transition tables by which triggers are judged", Handle: query.Of(a.machines)},
 		{Name: api.WorkersQuery, Description: "The workers: who lives, and how many accounts each vouches for", Handle: query.Of(a.listWorkers)},
+		{Name: api.ConnectorsQuery, Description: "The sources of webhooks and what they have sent", Handle: query.Of(a.listConnectors)},
+		{Name: api.InboxQuery, Description: "What waits in the inbox, and a page of what could not be judged, the last one first", Handle: query.Of(a.listInbox)},
+		{Name: api.InboxRetryQuery, Description: "Put parked messages into the inbox again: one, or all", Handle: query.Of(a.retryInbox)},
+		{Name: api.InboxDropQuery, Description: "Forget parked messages: one, or all", Handle: query.Of(a.dropInbox)},
 	}...)
 }
 
