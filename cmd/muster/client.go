@@ -11,6 +11,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/musterhq/muster/bus"
+	"github.com/musterhq/muster/bus/inbox"
 	"github.com/musterhq/muster/cmd/internal/api"
 )
 
@@ -22,7 +23,8 @@ const answerWithin = 35 * time.Second
 type server struct {
 	*bus.Client             // for triggers
 	queries     *bus.Client // asks once and waits long: a server may wait itself before it answers
-	maxPayload  int64       // bytes that the server takes as one message
+	inbox       *inbox.Publisher
+	maxPayload  int64 // bytes that the server takes as one message
 	close       func()
 }
 
@@ -52,7 +54,13 @@ func (c *cli) connect(ctx context.Context) (*server, error) {
 	if err != nil {
 		return nil, c.hint(err)
 	}
+	in, err := inbox.NewPublisher(nc)
+	if err != nil {
+		nc.Close()
+		return nil, err
+	}
 	return &server{
+		inbox:      in,
 		Client:     bus.NewClient(nc, bus.ClientConfig{}),
 		queries:    bus.NewClient(nc, bus.ClientConfig{Timeout: answerWithin, Tries: 1}),
 		maxPayload: nc.MaxPayload(),

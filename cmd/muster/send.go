@@ -17,7 +17,7 @@ import (
 func newSend(c *cli) *cobra.Command {
 	var f sendFlags
 	var file string
-	var keepGoing bool
+	var keepGoing, toInbox bool
 	cmd := &cobra.Command{
 		Use:   "send (--account ID TRIGGER | --file FILE)",
 		Short: "Send a trigger, or a trace of them, and print the verdicts",
@@ -26,10 +26,14 @@ func newSend(c *cli) *cobra.Command {
 are printed one a line in the order of the file. At a line that is no trigger sending stops;
 what stands before it is in. With --keep-going the rest is sent, too.
 
+With --inbox the trigger is only put into the inbox, where it waits until it is judged: also
+while Muster is down, if it uses a NATS server of its own. Its verdict shows in the history.
+
 Exit codes: 2 when a trigger was invalid, 4 for a conflict with --expect, 8 when one was
 rejected or stale. Of a file the first of these that happened at all is given.`,
 		Example: `  muster send --account acct-1 --by user start
   muster send --account acct-1 --source waha-1 --epoch 3 --seq 17 qr_received
+  muster send --account acct-1 --inbox connection_lost
   muster send --file trace.jsonl`,
 		Args:              func(cmd *cobra.Command, args []string) error { return f.checkArgs(cmd, args, file) },
 		ValidArgsFunction: oneOf(triggerNames),
@@ -40,6 +44,9 @@ rejected or stale. Of a file the first of these that happened at all is given.`,
 			t, err := f.trigger(cmd.Flags(), args[0])
 			if err != nil {
 				return c.invalidTrigger(t, err)
+			}
+			if toInbox {
+				return c.publish(cmd.Context(), t)
 			}
 			s, err := c.connect(cmd.Context())
 			if err != nil {
@@ -61,6 +68,7 @@ rejected or stale. Of a file the first of these that happened at all is given.`,
 	}
 	f.define(cmd.Flags())
 	cmd.Flags().StringVar(&file, "file", "", "send the trace in this file; - is stdin")
+	cmd.Flags().BoolVar(&toInbox, "inbox", false, "put it into the inbox and do not wait for a verdict")
 	cmd.Flags().BoolVar(&keepGoing, "keep-going", false, "with --file: go on after a line that is no trigger")
 	return cmd
 }

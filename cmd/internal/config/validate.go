@@ -48,6 +48,7 @@ func (c *Config) breaches() []string {
 		"recover-after is %v; from 1s to 24h are possible", c.RecoverAfter)
 	r.check(c.SnapshotEvery >= 100, "snapshot-every is %d; at least 100 events must lie between two snapshots", c.SnapshotEvery)
 	r.check(c.SnapshotPeriod >= time.Second, "snapshot-interval is %v; the least is 1s", c.SnapshotPeriod)
+	r.check(c.InboxMiB >= 1 && c.InboxMiB <= 1<<20, "inbox-mib is %d; from 1 to %d are possible", c.InboxMiB, 1<<20)
 	r.oneOf("log-level", c.LogLevel, "debug", "info", "warn", "error")
 	r.oneOf("log-format", c.LogFormat, "text", "json")
 	return r.broken
