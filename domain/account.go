@@ -3,7 +3,7 @@ package domain
 // FoldVersion grows whenever Evolve gives another state for the same events, or
 // Account keeps it in another form. A snapshot of another version is thrown
 // away and the account folded again.
-const FoldVersion = 1
+const FoldVersion = 2
 
 // Account is the fold of one account's events. Everything the judge needs is
 // here, and nothing else: it can be thrown away and folded again.

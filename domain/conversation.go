@@ -173,18 +173,23 @@ func (r *ruling) claim(c *Conversation) {
 	}
 }
 
-// evolveConversation applies a fact to the conversations of an account.
+// evolveConversation applies a fact to the conversations of an account. Any
+// legal one makes its contact known.
 func (t *Talk) evolveConversation(e *Event) {
-	if e.Outcome != Applied && e.Trigger != "nobody_answering" {
+	if !e.legal() {
 		return
 	}
 	c := Conversation{State: ConversationBot}
 	if old, ok := t.conversations.get(e.Key); ok {
+		if e.Outcome == Noop && e.Trigger != "nobody_answering" {
+			return
+		}
 		c = *old
 	}
-	if e.Outcome == Applied {
+	switch {
+	case e.Outcome == Applied:
 		c.State = intern(e.To)
-	} else {
+	case e.Trigger == "nobody_answering":
 		c.Unanswered = true
 	}
 	if e.Effects&EffectOpensTurn != 0 {

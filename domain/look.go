@@ -127,7 +127,7 @@ func Statuses() []string {
 // TimesOut is when the message times out, or, once it has, the time for which
 // that was due, unix ns; 0 when it never does or was closed before.
 func (m *Message) TimesOut() int64 {
-	if _, closed := m.marked(); closed {
+	if _, closed := m.marked(); closed || m.Due != 0 {
 		return m.Due
 	}
 	if at := m.timeout(); at != never {

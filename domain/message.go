@@ -64,10 +64,11 @@ func (m *Message) marked() (int64, bool) {
 	return 0, false
 }
 
-// deadline is the message's next: that it stays pending, or its timeout.
+// deadline is the message's next: that it stays pending, or its timeout, which
+// fires once however often the message is opened again.
 func (m *Message) deadline() (at int64, rank int) {
 	at, rank = never, RankTimedOut
-	if _, closed := m.marked(); !closed {
+	if _, closed := m.marked(); !closed && m.Due == 0 {
 		at = m.timeout()
 	}
 	if m.State == MessagePending && m.Watched {
@@ -189,7 +190,7 @@ func (t *Talk) evolveMessage(e *Event) {
 			m.Closed = e.At
 			m.Due = e.Data.time("due")
 		default:
-			m.Closed, m.Due = 0, 0
+			m.Closed = 0
 		}
 	}
 	m.Watched = m.Watched || e.Effects&EffectWatch != 0

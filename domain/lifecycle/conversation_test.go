@@ -76,7 +76,8 @@ const conversations = `
 	human+claimed      | human_replied         | noop     -                | HUMAN | -     | i1:ana
 	ended              | human_replied         | applied  -                | HUMAN | -     | -
 
-	new                | hand_back             | noop     -                | none  | -     | -
+	new                | hand_back             | noop     -                | BOT   | -     | -
+	bot                | hand_back             | noop     -                | BOT   | -     | -
 	bot+open           | hand_back             | noop     -                | BOT   | i1    | -
 	human              | hand_back             | applied  -                | BOT   | -     | -
 	human+open         | hand_back             | applied  -                | BOT   | i1    | -

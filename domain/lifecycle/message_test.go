@@ -131,6 +131,40 @@ func TestRankDecidesInEveryOrder(t *testing.T) {
 	})
 }
 
+// A message times out once, also one that was given up after that and then proves
+// to have arrived; a reply to it is late by the timeout that fired.
+func TestAMessageTimesOutOnce(t *testing.T) {
+	for _, c := range []struct {
+		about string
+		facts []string // after the timeout of second 1800, a second each from 1901 on
+		state string
+		late  bool
+	}{
+		{"timed out", nil, "TIMED_OUT", false},
+		{"failed after it", []string{"failed"}, "FAILED", false},
+		{"delivered after all", []string{"failed", "delivered"}, "DELIVERED", false},
+		{"read after all", []string{"failed", "read"}, "READ", false},
+		{"delivered, then read", []string{"failed", "delivered", "read"}, "READ", false},
+		{"replied at last", []string{"failed", "delivered", "replied"}, "REPLIED", true},
+		{"replied when failed", []string{"failed", "replied"}, "REPLIED", true},
+	} {
+		a := told(t, say(0, "set_labels"), say(0, "message_sent", key("m")), timedOut(1900))
+		for i, name := range c.facts {
+			a, _ = tell(t, a, say(1901+i, "message_"+name, key("m")))
+		}
+		m, _ := a.Message("m")
+		if m.State != c.state || m.Late != c.late {
+			t.Errorf("%s: %s, late %v; want %s, late %v", c.about, m.State, m.Late, c.state, c.late)
+		}
+		if due := (m.TimesOut() - noon) / 1e9; due != 1800 {
+			t.Errorf("%s: the timeout was due at second %d, want 1800", c.about, due)
+		}
+		if d, ok := judge.Due(a); ok {
+			t.Errorf("%s: %s is due", c.about, d.Trigger.Name)
+		}
+	}
+}
+
 // permutations calls f with every order of 0 … n-1; it must not keep the slice.
 func permutations(n int, f func(order []int)) {
 	order := make([]int, 0, n)
