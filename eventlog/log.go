@@ -44,6 +44,9 @@ var (
 	// ErrRefused: nothing was stored, and trying again will not help. The
 	// wrapping error carries the server's words.
 	ErrRefused = errors.New("the log refused the record")
+	// ErrNoRoom is wrapped beside ErrRefused when the disk is too full for the
+	// record: the same can be sent again when there is room.
+	ErrNoRoom = errors.New("the disk is full")
 	// ErrUnknown: it may be stored or not. Never judge again: read the
 	// account's tail back and compare bytes.
 	ErrUnknown = errors.New("it is not known whether the record was stored")

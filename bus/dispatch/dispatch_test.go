@@ -17,6 +17,7 @@ import (
 
 	"github.com/musterhq/muster/bus/command"
 	"github.com/musterhq/muster/domain"
+	"github.com/musterhq/muster/eventlog"
 )
 
 const startVerdict = `{"account":"acct-1","key":"","trigger":"start","outcome":"applied","from":"IDLE","to":"CONNECTING",` +
@@ -297,6 +298,10 @@ func TestErrorsOfTheJudge(t *testing.T) {
 		"contended":     {command.ErrContended, "503", "contended", true, false, "another writer"},
 		"undecided":     {command.ErrUndecided, "504", "outcome unknown", true, true, "same id"},
 		"damaged":       {&command.DamagedError{Account: "a", Reason: "version 3 is missing"}, "423", "damaged", false, false, "version 3 is missing"},
+		"refused":       {fmt.Errorf("append: %w: maximum messages exceeded", eventlog.ErrRefused), "500", "refused by the log", false, false, "maximum messages exceeded"},
+		"no room": {
+			fmt.Errorf("append: %w: %w: free some space and send again", eventlog.ErrRefused, eventlog.ErrNoRoom), "507", "no room", false, false, "the disk is full: free some space",
+		},
 		"anything else": {errors.New("secret detail"), "500", "internal error", false, false, "log says why"},
 	}
 	for name, tt := range tests {

@@ -23,6 +23,7 @@ var problems = []struct {
 	{command.ErrContended, http.StatusServiceUnavailable, "contended", false},
 	{command.ErrUndecided, http.StatusGatewayTimeout, "outcome unknown", true},
 	{eventlog.ErrFailed, http.StatusServiceUnavailable, "the log has failed", true},
+	{eventlog.ErrNoRoom, http.StatusInsufficientStorage, "no room", false},
 	{eventlog.ErrRefused, http.StatusInternalServerError, "refused by the log", false},
 }
 

@@ -144,7 +144,7 @@ func TestFullDiskIsRefusedWithASentence(t *testing.T) {
 	b := openBarrier(t, barrier.Config{StoreDir: s.StoreDir(), Partitions: 1, Mode: barrier.SyncGroup, Reserve: 1 << 60})
 	log := open(t, s.Conn(t), natslog.Config{Partitions: 1, Barrier: b})
 	r := log.Append(t.Context(), 0, []eventlog.Entry{{Account: "a"}})[0]
-	if eventlogtest.Class(r) != "refused" || !errors.Is(r.Err, barrier.ErrNoRoom) {
+	if eventlogtest.Class(r) != "refused" || !errors.Is(r.Err, eventlog.ErrNoRoom) {
 		t.Errorf("append: %v", r.Err)
 	}
 	if _, err := log.Last(t.Context(), "a"); !errors.Is(err, eventlog.ErrNotFound) {

@@ -2,6 +2,7 @@ package e2e
 
 import (
 	"fmt"
+	"net/http"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -23,7 +24,7 @@ func TestDiskFull(t *testing.T) {
 	c := &crowd{
 		ledger: &ledger{}, callers: 16, accounts: 16, pad: 50_000,
 		refused: func(e *bus.Error) error {
-			if !strings.Contains(e.Detail, "the disk is full") || !strings.Contains(e.Detail, "free some space and send again") {
+			if e.Code != http.StatusInsufficientStorage || !strings.Contains(e.Detail, "the disk is full") || !strings.Contains(e.Detail, "free some space and send again") {
 				return fmt.Errorf("refused with %w", e)
 			}
 			return nil

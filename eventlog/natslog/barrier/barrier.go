@@ -52,9 +52,6 @@ func ParseMode(s string) (Mode, error) {
 // DefaultReserve is the free space below which appends are refused.
 const DefaultReserve = 32 << 20
 
-// ErrNoRoom is wrapped when the disk is too full for an append.
-var ErrNoRoom = errors.New("the disk is full")
-
 // Config is what a barrier works on.
 type Config struct {
 	StoreDir   string // the folder that the server was given for its store
@@ -150,8 +147,8 @@ func (b *Barrier) sync(p *part, partition int, grown bool) error {
 	return p.files.Sync(grown)
 }
 
-// Room refuses an append for which the disk may have no room, so that the
-// server never meets a full disk: it would stop the stream for good.
+// Room refuses an append for which the disk may have no room (eventlog.ErrNoRoom),
+// so that the server never meets a full disk: it would stop the stream for good.
 func (b *Barrier) Room(bytes int) error {
 	if b.cfg.Reserve < 0 {
 		return nil
@@ -163,7 +160,7 @@ func (b *Barrier) Room(bytes int) error {
 	free := int64(st.Bavail) * int64(st.Bsize)
 	if need := b.cfg.Reserve + 2*int64(bytes); free < need {
 		return fmt.Errorf("%w: %d MiB are free at %s and %d MiB are needed; free some space and send again",
-			ErrNoRoom, free>>20, b.cfg.StoreDir, need>>20+1)
+			eventlog.ErrNoRoom, free>>20, b.cfg.StoreDir, need>>20+1)
 	}
 	return nil
 }

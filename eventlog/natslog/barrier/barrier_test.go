@@ -8,6 +8,7 @@ import (
 	"path/filepath"
 	"testing"
 
+	"github.com/musterhq/muster/eventlog"
 	"github.com/musterhq/muster/eventlog/natslog/barrier"
 )
 
@@ -151,7 +152,7 @@ func TestRoom(t *testing.T) {
 		reserve int64
 		bytes   int
 		err     error
-	}{{0, 1000, nil}, {1, 1 << 20, nil}, {1 << 60, 1, barrier.ErrNoRoom}, {1, 1 << 60, barrier.ErrNoRoom}, {-1, 1 << 60, nil}} {
+	}{{0, 1000, nil}, {1, 1 << 20, nil}, {1 << 60, 1, eventlog.ErrNoRoom}, {1, 1 << 60, eventlog.ErrNoRoom}, {-1, 1 << 60, nil}} {
 		b, err := barrier.Open(barrier.Config{StoreDir: t.TempDir(), Partitions: 1, Mode: barrier.SyncGroup, Reserve: c.reserve})
 		if err != nil {
 			t.Fatal(err)
