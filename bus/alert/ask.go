@@ -29,7 +29,7 @@ type Standing struct {
 // List is what Engine.List answers.
 type List struct {
 	Open      []Standing // by when they began, the last one first
-	Debounced int    // needs that were not told yet and may heal
+	Debounced int        // needs that were not told yet and may heal
 	Disabled  map[string]int64
 	Mutes     []operator.Action
 	Acks      []operator.Action

@@ -58,8 +58,10 @@ type group struct {
 
 func (g *group) key() string  { return g.Endpoint + "|" + g.ID }
 func (g *group) what() string { return what(g.Endpoint, g.Kind, g.Source, g.Reason) }
-func (g *group) open() int    { return g.count[gathered] + g.count[held] + g.count[single] + g.count[within] }
-func (g *group) total() int   { return len(g.Members) }
+func (g *group) open() int {
+	return g.count[gathered] + g.count[held] + g.count[single] + g.count[within]
+}
+func (g *group) total() int { return len(g.Members) }
 
 func what(endpoint, kind, source, reason string) string {
 	return endpoint + "|" + kind + "\x00" + source + "\x00" + reason
