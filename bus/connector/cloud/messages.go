@@ -130,14 +130,7 @@ func (r *reader) incoming(c *change, account domain.AccountID, unit payload.Obje
 	case id == "" || from == "":
 		return unmappedUnit("a message without id or sender", "", unit)
 	}
-	asked := timeOf(c, unit)
-	asked.Name, asked.Key, asked.Data = "customer_message", from, domain.Data{"message": id}
-	list := []domain.Trigger{asked}
-	if answered := peer.ID(unit, "context", "id"); answered != "" {
-		replied := timeOf(c, unit)
-		replied.Name, replied.Key = "message_replied", answered
-		list = append(list, replied)
-	}
+	list := connector.CustomerMessage(timeOf(c, unit), from, id, peer.ID(unit, "context", "id"))
 	return messageFact(account, id, list)
 }
 
