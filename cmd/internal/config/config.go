@@ -26,6 +26,8 @@ type Config struct {
 	// Connectors are the sources of webhooks, in the order of the file; there is no
 	// flag for them.
 	Connectors []Connector `koanf:"-"`
+	// Alerts say who is told; there is no flag for them.
+	Alerts Alerts `koanf:"-"`
 
 	// Origins tells where each value came from, by its key: "default",
 	// "--http", "MUSTER_HTTP" or "muster.yaml".

@@ -51,7 +51,7 @@ func load(flags *pflag.FlagSet, environ []string) (Config, error) {
 	if err := l.merged.Unmarshal("", &cfg); err != nil {
 		l.fault("the configuration cannot be read: %v", err)
 	}
-	cfg.Origins, cfg.Connectors = l.origins, l.sources
+	cfg.Origins, cfg.Connectors, cfg.Alerts = l.origins, l.sources, l.told
 	l.faults = append(l.faults, cfg.readPassword()...)
 	if len(l.faults) == 0 {
 		l.faults = cfg.breaches()
@@ -81,6 +81,7 @@ type loader struct {
 	merged  *koanf.Koanf
 	origins map[string]string
 	sources []Connector
+	told    Alerts
 	faults  []string
 }
 
@@ -110,6 +111,7 @@ func (l *loader) file(path string, environ []string) {
 	l.faults = append(l.faults, unknown...)
 	if top != nil {
 		l.connectors(path, top, environ)
+		l.readAlerts(path, top, environ)
 	}
 	layer := koanf.New(".")
 	if err := layer.Load(rawbytes.Provider(text), yaml.Parser()); err != nil {

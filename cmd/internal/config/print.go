@@ -34,8 +34,10 @@ func (c *Config) Values() []Value {
 	return values
 }
 
-// All is Values with the connectors behind them.
-func (c *Config) All() []Value { return append(c.Values(), c.connectorValues()...) }
+// All is Values with the connectors and the alerts behind them.
+func (c *Config) All() []Value {
+	return append(append(c.Values(), c.connectorValues()...), c.alertValues()...)
+}
 
 // value returns the field that holds a key.
 func (c *Config) value(key string) any {
@@ -74,6 +76,7 @@ func (c *Config) YAML() string {
 		fmt.Fprintf(&b, "%-40s # %s\n", v.Key+": "+scalar(v.Value), v.Origin)
 	}
 	b.WriteString(c.connectorsYAML())
+	b.WriteString(c.alertsYAML())
 	return b.String()
 }
 
@@ -92,6 +95,7 @@ func Example() string {
 		fmt.Fprintf(&b, "%s: %s\n", v.Key, scalar(v.Value))
 	}
 	b.WriteString(connectorsExample)
+	b.WriteString(alertsExample)
 	return b.String()
 }
 

@@ -100,13 +100,13 @@ func unknownKeys(path string, text []byte) (top *yamlv3.Node, faults []string, e
 	if top.Kind != yamlv3.MappingNode {
 		return nil, nil, fmt.Errorf("%s:%d: a configuration file is a list of `name: value` lines", path, top.Line)
 	}
-	names := []string{connectorsKey}
+	names := []string{connectorsKey, alertsKey}
 	for _, s := range settings {
 		names = append(names, s.key)
 	}
 	for i := 0; i+1 < len(top.Content); i += 2 {
 		key := top.Content[i]
-		if known(key.Value) != nil || key.Value == connectorsKey {
+		if known(key.Value) != nil || key.Value == connectorsKey || key.Value == alertsKey {
 			continue
 		}
 		sentence := fmt.Sprintf("%s:%d: there is no setting %q", path, key.Line, key.Value)
