@@ -40,6 +40,7 @@ var commands = []func(*cli) *cobra.Command{
 	newTry,
 	newMachines,
 	newWorkers,
+	newConnectors,
 	newInbox,
 	newCheck,
 	newBench,

@@ -49,16 +49,18 @@ func (*Connector) Shake(_ *connector.Source, r *connector.Request) (connector.An
 	if origin == "" {
 		return connector.Answer{Status: http.StatusBadRequest, Body: requestOrigin + " is missing"}, true
 	}
-	h := http.Header{"Allow": {"POST, OPTIONS"}}
-	h.Set(allowedOrigin, origin)
+	// Names as the specification spells them, which is not Go's way.
+	h := http.Header{"Allow": {"POST, OPTIONS"}, allowedOrigin: {origin}}
 	if r.Header.Get(requestRate) != "" {
-		h.Set(allowedRate, "*")
+		h[allowedRate] = []string{"*"}
 	}
 	return connector.Answer{Status: http.StatusOK, Header: h}, true
 }
 
 // Authentic checks the sender's token.
-func (*Connector) Authentic(s *connector.Source, r *connector.Request) error { return peer.Bearer(s, r) }
+func (*Connector) Authentic(s *connector.Source, r *connector.Request) error {
+	return peer.Bearer(s, r)
+}
 
 // Read reads the events of a request. The error names the event, when there are
 // several, and the attribute or field.

@@ -97,7 +97,7 @@ func (h *Hub) later(w http.ResponseWriter, e *endpoint, err error) {
 
 func shake(w http.ResponseWriter, a *connector.Answer) {
 	for name, values := range a.Header {
-		w.Header()[http.CanonicalHeaderKey(name)] = values
+		w.Header()[name] = values // spelled as its author did
 	}
 	if a.Body != "" && w.Header().Get("Content-Type") == "" {
 		w.Header().Set("Content-Type", "text/plain; charset=utf-8")

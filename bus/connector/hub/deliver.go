@@ -253,5 +253,5 @@ func (e *endpoint) tally(req *connector.Request, list []connector.Delivery, jobs
 
 func (e *endpoint) unmapped(req *connector.Request, what string, kept map[string]any) {
 	e.count.unmapped.Add(1)
-	e.count.sample(Sample{At: time.Unix(0, req.At), What: what, Kept: kept})
+	e.count.sample(Sample{At: time.Unix(0, req.At).UTC(), What: what, Kept: kept})
 }

@@ -42,9 +42,9 @@ type Stats struct {
 
 // Sample is what was kept of an unmapped unit.
 type Sample struct {
-	At   time.Time
-	What string
-	Kept map[string]any
+	At   time.Time      `json:"at"`
+	What string         `json:"what"`
+	Kept map[string]any `json:"kept"`
 }
 
 // counters are the Stats of a source while they change.

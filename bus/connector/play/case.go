@@ -22,6 +22,9 @@ type Case struct {
 	Config    connector.Settings `json:"config"`
 	Requests  []Request          `json:"requests"`
 	Expect    Expect             `json:"expect"`
+
+	// Source, when set, is the only source, instead of those that the paths name.
+	Source *connector.Source `json:"-"`
 }
 
 // Request is one recorded request. At most one of Body, Raw and Padded is given.
@@ -133,6 +136,9 @@ func (r *Request) Bytes() []byte {
 
 // Sources are the sources of the sequence: those that its paths name.
 func (c *Case) Sources(k connector.Connector) ([]*connector.Source, error) {
+	if c.Source != nil {
+		return []*connector.Source{c.Source}, nil
+	}
 	var list []*connector.Source
 	seen := map[string]bool{}
 	for i := range c.Requests {

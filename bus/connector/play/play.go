@@ -29,12 +29,14 @@ type Result struct {
 
 	Events []bus.PlacedEvent `json:"events"` // what was stored, in order
 
-	// Stored are the events themselves.
+	// Samples are what was kept of unmapped units, by source.
+	Samples map[string][]hub.Sample `json:"samples"`
+
+	// Stored are the events themselves, Spans which of them each request appended
+	// (from, and up to before), Stats the counters of all sources.
 	Stored []*domain.Event `json:"-"`
-	// Stats are the counters of all sources, Samples what was kept of unmapped
-	// units, by source.
-	Stats   []hub.Stats             `json:"-"`
-	Samples map[string][]hub.Sample `json:"-"`
+	Spans  [][2]int        `json:"-"`
+	Stats  []hub.Stats     `json:"-"`
 }
 
 // Account is an account at the end, with the states that it entered by applied
@@ -71,7 +73,7 @@ func Run(ctx context.Context, c *Case, k connector.Connector, judge *domain.Judg
 		if err != nil {
 			return nil, fmt.Errorf("request %d: %w", i, err)
 		}
-		out.take(i, answer, len(run.Events()) > before)
+		out.take(i, answer, before, len(run.Events()))
 	}
 	until := run.Now()
 	if c.Expect.Until != nil {
@@ -119,7 +121,7 @@ func (w *recorder) Write(b []byte) (int, error) {
 	return w.body.Write(b)
 }
 
-func (out *Result) take(i int, a *recorder, appended bool) {
+func (out *Result) take(i int, a *recorder, from, end int) {
 	key := strconv.Itoa(i)
 	out.HTTP = append(out.HTTP, a.status)
 	out.Bodies[key] = a.body.String()
@@ -128,7 +130,8 @@ func (out *Result) take(i int, a *recorder, appended bool) {
 		headers[name] = strings.Join(values, ", ")
 	}
 	out.ResponseHeaders[key] = headers
-	if !appended {
+	out.Spans = append(out.Spans, [2]int{from, end})
+	if from == end {
 		out.NoNewEvents = append(out.NoNewEvents, i)
 	}
 }
