@@ -18,7 +18,7 @@ func newBench(c *cli) *cobra.Command {
 over loopback. Figures come on stderr as they are measured; the report is data. Compare
 figures of one run with each other, never with those of another machine.`,
 	}
-	cmd.AddCommand(newBenchAppend(c), newBenchRestart(c), newBenchQuery(c), newBenchDeadlines(c))
+	cmd.AddCommand(newBenchAppend(c), newBenchInbox(c), newBenchRestart(c), newBenchQuery(c), newBenchDeadlines(c))
 	return group(cmd)
 }
 
@@ -43,6 +43,36 @@ func newBenchAppend(c *cli) *cobra.Command {
 	f.IntSliceVar(&cfg.Partitions, "partitions", []int{1, 2, 4, 8}, "partition counts")
 	f.IntSliceVar(&cfg.Callers, "callers", []int{1, 16, 256, 1024}, "numbers of callers that wait for an answer each")
 	f.DurationVar(&cfg.During, "duration", 2*time.Second, "time of one measurement")
+	return cmd
+}
+
+func newBenchInbox(c *cli) *cobra.Command {
+	var cfg bench.InboxConfig
+	cmd := &cobra.Command{
+		Use:   "inbox",
+		Short: "Measure how fast an inbox is emptied that filled up while Muster was down",
+		Args:  takes(),
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			cfg.Say = func(row string) { fmt.Fprintln(c.err, row) }
+			rep, err := bench.Inbox(cmd.Context(), cfg)
+			if err != nil {
+				return fmt.Errorf("bench inbox: %w", err)
+			}
+			return c.show(rep, func(t *grid) {
+				t.head("WHAT", "RATE/S", "/ REQUESTS")
+				t.row(fmt.Sprintf("requests of %d callers", rep.Append.Callers), fmt.Sprintf("%.0f", rep.Append.Rate), "1.00")
+				t.row("published into the inbox", fmt.Sprintf("%.0f", rep.Publish), fmt.Sprintf("%.2f", rep.Publish/rep.Append.Rate))
+				t.row("drained from the inbox", fmt.Sprintf("%.0f", rep.Drain), fmt.Sprintf("%.2f", rep.Ratio))
+			})
+		},
+	}
+	f := cmd.Flags()
+	f.StringVar(&cfg.Dir, "dir", "", "where scratch directories are made (default: the system's); the disk there is what is measured")
+	f.StringVar(&cfg.Sync, "sync", "group", "sync mode")
+	f.IntVar(&cfg.Partitions, "partitions", 4, "partition count")
+	f.IntVar(&cfg.Callers, "callers", 1024, "callers of the requests that it is compared with")
+	f.DurationVar(&cfg.During, "duration", 2*time.Second, "time of the measurement of requests")
+	f.IntVar(&cfg.Messages, "messages", 100_000, "messages in the inbox")
 	return cmd
 }
 

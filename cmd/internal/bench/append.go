@@ -258,10 +258,20 @@ func serve(ctx context.Context, parent, sync string, partitions int) (*running, 
 	if err != nil {
 		return nil, err
 	}
+	s, err := serveOn(ctx, dir, sync, partitions)
+	if err != nil {
+		return nil, errors.Join(err, remove(dir))
+	}
+	s.dir = dir
+	return s, nil
+}
+
+// serveOn is serve on a directory that stays.
+func serveOn(ctx context.Context, dir, sync string, partitions int) (*running, error) {
 	cfg := config.Default()
 	cfg.Data, cfg.HTTP, cfg.NATSListen, cfg.Sync = dir, "127.0.0.1:0", "127.0.0.1:0", sync
 	cfg.Partitions, cfg.Origins["partitions"] = partitions, "bench"
-	return run(ctx, cfg, dir)
+	return run(ctx, cfg, "")
 }
 
 // serveDir is serve with four partitions on a directory that stays.
