@@ -1,12 +1,14 @@
 package pubsub
 
 import (
+	"cmp"
 	"errors"
+	"fmt"
 	"log/slog"
+	"strings"
 	"time"
 
 	"github.com/ThreeDotsLabs/watermill/message"
-	"github.com/nats-io/nats.go/jetstream"
 )
 
 // Errors of this package; test with errors.Is.
@@ -66,8 +68,8 @@ type SubscriberConfig struct {
 	Timeout time.Duration
 
 	// Park puts away a message that cannot be unmarshalled, or whose OrderKey
-	// panicked (nil: ParkInTopic, under the topic's name and ".parked"). When
-	// it fails it is called again.
+	// panicked (nil: ParkIn a stream of its own, named parked_TOPIC). When it
+	// fails it is called again.
 	Park Parker
 
 	// Logger gets what no caller can be told (nil: discarded).
@@ -103,12 +105,94 @@ type PublisherConfig struct {
 	CloseTimeout time.Duration
 }
 
-// NewSubscriber returns a subscriber. js and its connection stay the caller's.
-func NewSubscriber(js jetstream.JetStream, cfg SubscriberConfig) (*Subscriber, error) {
-	return newSubscriber(js, cfg)
+// ConstantDelay is a NackDelay that is always the same; 0 = at once.
+func ConstantDelay(d time.Duration) func(int) time.Duration {
+	return func(int) time.Duration { return d }
 }
 
-// NewPublisher returns a publisher. js and its connection stay the caller's.
-func NewPublisher(js jetstream.JetStream, cfg PublisherConfig) (*Publisher, error) {
-	return newPublisher(js, cfg)
+// Backoff is a NackDelay that begins with first and doubles with every
+// delivery, up to limit.
+func Backoff(first, limit time.Duration) func(int) time.Duration {
+	return func(deliveries int) time.Duration {
+		d := first
+		for range deliveries - 1 {
+			if d >= limit/2 {
+				return limit
+			}
+			d *= 2
+		}
+		return min(d, limit)
+	}
+}
+
+// defaultPrefix is where topics lie when no Topology was given.
+const defaultPrefix = "pubsub"
+
+func (c SubscriberConfig) withDefaults() SubscriberConfig {
+	if c.Topology == nil {
+		c.Topology = StreamPerTopic(defaultPrefix)
+	}
+	if c.NackDelay == nil {
+		c.NackDelay = Backoff(100*time.Millisecond, 30*time.Second)
+	}
+	if c.Unmarshaler == nil {
+		c.Unmarshaler = DefaultMarshaler{}
+	}
+	c.InFlight = cmp.Or(c.InFlight, 1)
+	c.AckWait = cmp.Or(c.AckWait, 30*time.Second)
+	c.CloseTimeout = cmp.Or(c.CloseTimeout, 5*time.Second)
+	c.Timeout = cmp.Or(c.Timeout, 10*time.Second)
+	c.Logger = cmp.Or(c.Logger, slog.New(slog.DiscardHandler))
+	return c
+}
+
+func (c SubscriberConfig) validate() error {
+	if strings.ContainsFunc(c.Group, func(r rune) bool { return !groupRune(r) }) {
+		return fmt.Errorf("%w: the group %q may have letters, digits, _ and - only", ErrConfig, c.Group)
+	}
+	if c.InFlight < 0 {
+		return fmt.Errorf("%w: InFlight is %d; it must be 1 or more", ErrConfig, c.InFlight)
+	}
+	for name, d := range map[string]time.Duration{"AckWait": c.AckWait, "CloseTimeout": c.CloseTimeout, "Timeout": c.Timeout} {
+		if d < 0 {
+			return fmt.Errorf("%w: %s is %v; it must be more than 0", ErrConfig, name, d)
+		}
+	}
+	starts := 0
+	for _, set := range []bool{c.Start.New, c.Start.Sequence > 0, !c.Start.Time.IsZero()} {
+		if set {
+			starts++
+		}
+	}
+	if starts > 1 {
+		return fmt.Errorf("%w: Start names more than one place", ErrConfig)
+	}
+	return nil
+}
+
+func groupRune(r rune) bool {
+	return r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9' || r == '_' || r == '-'
+}
+
+func (c PublisherConfig) withDefaults() PublisherConfig {
+	if c.Topology == nil {
+		c.Topology = StreamPerTopic(defaultPrefix)
+	}
+	if c.Marshaler == nil {
+		c.Marshaler = DefaultMarshaler{}
+	}
+	c.InFlight = cmp.Or(c.InFlight, 1)
+	c.Timeout = cmp.Or(c.Timeout, 10*time.Second)
+	c.CloseTimeout = cmp.Or(c.CloseTimeout, 5*time.Second)
+	return c
+}
+
+func (c PublisherConfig) validate() error {
+	if c.InFlight < 0 {
+		return fmt.Errorf("%w: InFlight is %d; it must be 1 or more", ErrConfig, c.InFlight)
+	}
+	if c.Timeout < 0 || c.CloseTimeout < 0 {
+		return fmt.Errorf("%w: Timeout and CloseTimeout must be more than 0", ErrConfig)
+	}
+	return nil
 }

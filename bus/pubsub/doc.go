@@ -10,10 +10,10 @@
 // has reached the server. Delivery is at least once. Nothing here remembers
 // anything beyond its process but the durable consumer, which is the group.
 //
-//	         Publish                         Subscribe
-//	            |                                ^  one message after the other,
-//	            v                                |  or side by side by OrderKey
-//	  topic -> Topology -> stream, subject -> durable consumer (the group)
+//	       Publish                         Subscribe
+//	          |                                ^  one message after the other,
+//	          v                                |  or side by side by OrderKey
+//	topic -> Topology -> stream, subject -> durable consumer (the group)
 //
 // A group lives until DeleteGroup. CreateGroup makes it, or the first
 // Subscribe; Close never deletes it. A subscriber without a group has a

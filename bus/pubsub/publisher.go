@@ -2,30 +2,235 @@ package pubsub
 
 import (
 	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"time"
 
 	"github.com/ThreeDotsLabs/watermill/message"
+	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
 )
 
 // Publisher is a Watermill publisher on JetStream. It may be used from many
-// goroutines.
-type Publisher struct{}
+// goroutines; calls go side by side.
+type Publisher struct {
+	cfg   PublisherConfig
+	js    jetstream.JetStream // the caller's: streams
+	async jetstream.JetStream // own: what is sent without waiting
+
+	mu     sync.Mutex
+	closed bool
+	calls  int
+	idle   chan struct{} // made by Close, closed when the last call ends
+}
 
 var _ message.Publisher = (*Publisher)(nil)
 
-func newPublisher(js jetstream.JetStream, cfg PublisherConfig) (*Publisher, error) {
-	return &Publisher{}, nil
+// NewPublisher returns a publisher. js and its connection stay the caller's.
+// The error wraps ErrConfig.
+func NewPublisher(js jetstream.JetStream, cfg PublisherConfig) (*Publisher, error) {
+	if err := cfg.validate(); err != nil {
+		return nil, err
+	}
+	cfg = cfg.withDefaults()
+	async, err := jetstream.New(js.Conn(), jetstream.WithPublishAsyncTimeout(cfg.Timeout))
+	if err != nil {
+		return nil, fmt.Errorf("open JetStream: %w", err)
+	}
+	return &Publisher{cfg: cfg, js: js, async: async, idle: make(chan struct{})}, nil
 }
 
 // Publish stores messages and returns when the server has acknowledged them.
-func (p *Publisher) Publish(topic string, messages ...*message.Message) error { return nil }
+// Each message's own context bounds its wait, as does the Timeout. After an
+// error without an answer of the server (a timeout, a lost connection) the
+// message may be stored or not.
+func (p *Publisher) Publish(topic string, messages ...*message.Message) error {
+	_, err := p.PublishAcked(context.Background(), topic, messages...)
+	return err
+}
 
 // PublishAcked is Publish that returns the server's acknowledgements, one for
 // each message, in order: its stream, sequence, and whether it was a
-// duplicate. On an error they are those of the messages known to be stored, nil for others.
+// duplicate. On an error they are those of the messages known to be stored,
+// nil for others.
 func (p *Publisher) PublishAcked(ctx context.Context, topic string, messages ...*message.Message) ([]*jetstream.PubAck, error) {
-	return nil, nil
+	if !p.begin() {
+		return nil, fmt.Errorf("publish to %q: %w", topic, ErrClosed)
+	}
+	defer p.end()
+	route, err := p.cfg.Topology.route(topic)
+	if err != nil {
+		return nil, err
+	}
+	acks := make([]*jetstream.PubAck, len(messages))
+	publish := p.oneByOne
+	if p.cfg.InFlight > 1 && len(messages) > 1 {
+		publish = p.pipelined
+	}
+	if i, err := publish(ctx, route, messages, acks); err != nil {
+		return acks, fmt.Errorf("publish message %d of %d to %q: %w", i+1, len(messages), topic, err)
+	}
+	return acks, nil
 }
 
-// Close waits for Publish calls under way, up to CloseTimeout.
-func (p *Publisher) Close() error { return nil }
+// oneByOne sends each message when the one before is stored. It returns the
+// index of the message that failed.
+func (p *Publisher) oneByOne(ctx context.Context, route Route, messages []*message.Message, acks []*jetstream.PubAck) (int, error) {
+	for i, m := range messages {
+		nm, err := p.marshal(route, m)
+		if err != nil {
+			return i, err
+		}
+		if acks[i], err = p.publishOne(ctx, route, m, nm); err != nil {
+			return i, err
+		}
+	}
+	return 0, nil
+}
+
+func (p *Publisher) publishOne(ctx context.Context, route Route, m *message.Message, nm *nats.Msg) (*jetstream.PubAck, error) {
+	ctx, cancel := p.bound(ctx, m)
+	defer cancel()
+	ack, err := p.js.PublishMsg(ctx, nm)
+	if errors.Is(err, jetstream.ErrNoStreamResponse) && route.Create != nil {
+		if created, cerr := route.ensure(ctx, p.js); cerr != nil || !created {
+			return nil, errors.Join(err, cerr)
+		}
+		ack, err = p.js.PublishMsg(ctx, nm)
+	}
+	if err != nil {
+		return nil, because(ctx, err)
+	}
+	return ack, checkAck(route, ack)
+}
+
+// because adds to the error of a context that ended why it did.
+func because(ctx context.Context, err error) error {
+	if cause := context.Cause(ctx); cause != nil && cause != ctx.Err() {
+		return fmt.Errorf("%w: %w", cause, err)
+	}
+	return err
+}
+
+// pipelined sends up to InFlight messages without waiting. It returns the
+// index of the first message that failed.
+func (p *Publisher) pipelined(ctx context.Context, route Route, messages []*message.Message, acks []*jetstream.PubAck) (int, error) {
+	// The first message finds out whether there is a stream.
+	if i, err := p.oneByOne(ctx, route, messages[:1], acks); err != nil {
+		return i, err
+	}
+	futures := make([]jetstream.PubAckFuture, len(messages))
+	failed, failure := len(messages), error(nil)
+	sent, settled := 1, 1
+	for settled < sent || (sent < len(messages) && failure == nil) {
+		if sent < len(messages) && failure == nil && sent-settled < p.cfg.InFlight {
+			nm, err := p.marshal(route, messages[sent])
+			if err == nil {
+				futures[sent], err = p.async.PublishMsgAsync(nm, jetstream.WithStallWait(p.cfg.Timeout))
+			}
+			if err != nil {
+				failed, failure = sent, err
+				continue
+			}
+			sent++
+			continue
+		}
+		ack, err := p.await(ctx, route, messages[settled], futures[settled])
+		if acks[settled] = ack; err != nil && settled < failed {
+			failed, failure = settled, err
+		}
+		settled++
+	}
+	return failed, failure
+}
+
+func (p *Publisher) await(ctx context.Context, route Route, m *message.Message, f jetstream.PubAckFuture) (*jetstream.PubAck, error) {
+	select {
+	case ack := <-f.Ok():
+		return ack, checkAck(route, ack)
+	case err := <-f.Err():
+		return nil, err
+	case <-ctx.Done():
+		return nil, ctx.Err()
+	case <-m.Context().Done():
+		return nil, m.Context().Err()
+	}
+}
+
+func (p *Publisher) marshal(route Route, m *message.Message) (*nats.Msg, error) {
+	nm, err := p.cfg.Marshaler.Marshal(route.Subject, m)
+	if err != nil {
+		return nil, fmt.Errorf("marshal message %s: %w", m.UUID, err)
+	}
+	if p.cfg.MsgID != nil {
+		if id := p.cfg.MsgID(m); id != "" {
+			if nm.Header == nil {
+				nm.Header = nats.Header{}
+			}
+			nm.Header.Set(nats.MsgIdHdr, id)
+		}
+	}
+	return nm, nil
+}
+
+// bound returns a context that ends with ctx, with the message's own, and after
+// the Timeout.
+func (p *Publisher) bound(ctx context.Context, m *message.Message) (context.Context, context.CancelFunc) {
+	ctx, cancel := context.WithTimeoutCause(ctx, p.cfg.Timeout, fmt.Errorf("no acknowledgement within %v", p.cfg.Timeout))
+	if m.Context().Done() == nil {
+		return ctx, cancel
+	}
+	stop := context.AfterFunc(m.Context(), cancel)
+	return ctx, func() { stop(); cancel() }
+}
+
+// checkAck refuses an acknowledgement of another stream than the route's.
+func checkAck(route Route, ack *jetstream.PubAck) error {
+	if ack.Stream != route.Stream {
+		return fmt.Errorf("%w: subject %s belongs to stream %s, not %s; the message was stored there", ErrTopic, route.Subject, ack.Stream, route.Stream)
+	}
+	return nil
+}
+
+func (p *Publisher) begin() bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.closed {
+		return false
+	}
+	p.calls++
+	return true
+}
+
+func (p *Publisher) end() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.calls--; p.closed && p.calls == 0 {
+		close(p.idle)
+	}
+}
+
+// Close refuses new Publish calls and waits for those under way, up to
+// CloseTimeout. A second Close does nothing.
+func (p *Publisher) Close() error {
+	p.mu.Lock()
+	if p.closed {
+		p.mu.Unlock()
+		return nil
+	}
+	p.closed = true
+	if p.calls == 0 {
+		close(p.idle)
+	}
+	p.mu.Unlock()
+	defer p.async.CleanupPublisher()
+	timer := time.NewTimer(p.cfg.CloseTimeout)
+	defer timer.Stop()
+	select {
+	case <-p.idle:
+		return nil
+	case <-timer.C:
+		return fmt.Errorf("close the publisher: calls still wait for the server after %v", p.cfg.CloseTimeout)
+	}
+}

@@ -1,6 +1,8 @@
 package pubsub
 
 import (
+	"context"
+	"errors"
 	"fmt"
 
 	"github.com/nats-io/nats.go/jetstream"
@@ -45,4 +47,33 @@ func InStream(stream string) Topology {
 		}
 		return Route{Stream: stream, Subject: topic}, nil
 	}
+}
+
+// route asks a topology and checks what it says.
+func (t Topology) route(topic string) (Route, error) {
+	r, err := t(topic)
+	if err != nil {
+		return Route{}, fmt.Errorf("find the stream of topic %q: %w", topic, err)
+	}
+	if r.Stream == "" || r.Subject == "" || (r.Create != nil && r.Create.Name != r.Stream) {
+		return Route{}, fmt.Errorf("%w: the topology gives topic %q the stream %q and the subject %q", ErrTopic, topic, r.Stream, r.Subject)
+	}
+	return r, nil
+}
+
+// ensure makes the route's stream when it does not exist and the route says
+// how. A stream that exists is left as it is.
+func (r Route) ensure(ctx context.Context, js jetstream.JetStream) (created bool, err error) {
+	_, err = js.Stream(ctx, r.Stream)
+	if err == nil {
+		return false, nil
+	}
+	if r.Create == nil || !errors.Is(err, jetstream.ErrStreamNotFound) {
+		return false, fmt.Errorf("find stream %s: %w", r.Stream, err)
+	}
+	_, err = js.CreateStream(ctx, *r.Create)
+	if err != nil && !errors.Is(err, jetstream.ErrStreamNameAlreadyInUse) { // somebody was faster
+		return false, fmt.Errorf("create stream %s: %w", r.Stream, err)
+	}
+	return true, nil
 }

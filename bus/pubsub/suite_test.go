@@ -1,0 +1,210 @@
+package pubsub_test
+
+import (
+	"bytes"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"os/exec"
+	"regexp"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/ThreeDotsLabs/watermill/message"
+	"github.com/ThreeDotsLabs/watermill/pubsub/tests"
+	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/jetstream"
+
+	"github.com/musterhq/muster/bus/pubsub"
+	"github.com/musterhq/muster/eventlog/natstest"
+)
+
+// suiteChild marks the process that runs the suite, in its environment.
+const suiteChild = "MUSTER_PUBSUB_SUITE"
+
+// suiteTests are the tests of Watermill's universal suite, all of them.
+var suiteTests = []string{
+	"TestPublishSubscribe", "TestConcurrentSubscribe", "TestConcurrentSubscribeMultipleTopics", "TestResendOnError",
+	"TestNoAck", "TestContinueAfterSubscribeClose", "TestConcurrentClose", "TestContinueAfterErrors",
+	"TestPublishSubscribeInOrder", "TestPublisherClose", "TestTopic", "TestMessageCtx", "TestSubscribeCtx",
+	"TestNewSubscriberReceivesOldMessages", "TestReconnect", "TestConsumerGroups",
+}
+
+// TestWatermillSuite runs Watermill's universal suite and reads its report: every
+// test ran and passed, and none was skipped. It runs in a process of its own, for
+// a skipped test cannot be seen from within.
+func TestWatermillSuite(t *testing.T) {
+	if os.Getenv(suiteChild) != "" {
+		runSuite(t)
+		return
+	}
+	lines := report(t, "TestWatermillSuite")
+	for _, name := range suiteTests {
+		if !slices.Contains(lines, "--- PASS: TestWatermillSuite/"+name) {
+			t.Errorf("%s of Watermill's suite has not passed", name)
+		}
+	}
+}
+
+// TestWatermillSuiteInOneGroup runs the suite's tests with all subscribers in
+// one durable group, but the one that wants every subscriber to get everything.
+func TestWatermillSuiteInOneGroup(t *testing.T) {
+	if os.Getenv(suiteChild) != "" {
+		runSuiteInOneGroup(t)
+		return
+	}
+	lines := report(t, "TestWatermillSuiteInOneGroup")
+	for _, name := range suiteTests {
+		passed := slices.Contains(lines, "--- PASS: TestWatermillSuiteInOneGroup/"+name)
+		if want := name != "TestNewSubscriberReceivesOldMessages" && name != "TestConsumerGroups"; passed != want {
+			t.Errorf("%s in one group: passed is %v, want %v", name, passed, want)
+		}
+	}
+}
+
+// resultLine is what the testing package prints of a test's end.
+var resultLine = regexp.MustCompile(`--- [A-Z]+: \S+`)
+
+// report runs a test of this program in a process of its own, fails when that
+// does or skips anything, and returns the lines of its report.
+func report(t *testing.T, name string) []string {
+	t.Helper()
+	program, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	cmd := exec.CommandContext(t.Context(), program, "-test.run=^"+name+"$", "-test.v", "-test.timeout=5m")
+	cmd.Env = append(os.Environ(), suiteChild+"=1")
+	var out bytes.Buffer
+	cmd.Stdout, cmd.Stderr = &out, &out
+	runErr := cmd.Run()
+	lines := resultLine.FindAllString(out.String(), -1)
+	t.Logf("the suite's report:\n%s", strings.Join(lines, "\n"))
+	if runErr != nil {
+		t.Fatalf("the suite: %v\n%s", runErr, tail(out.String(), 20_000))
+	}
+	for _, l := range lines {
+		if !strings.HasPrefix(l, "--- PASS") {
+			t.Errorf("the suite's report has a test that did not pass: %s", l)
+		}
+	}
+	return lines
+}
+
+func tail(s string, n int) string { return s[max(0, len(s)-n):] }
+
+// suite is a server that the suite can restart.
+type suite struct {
+	server  *natstest.Server
+	restart string // the URL that restarts it
+}
+
+func newSuite(t *testing.T) *suite {
+	s := &suite{server: natstest.Run(t, natstest.Listen)}
+	var one sync.Mutex // the suite asks for the second restart before the first is over
+	h := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		one.Lock()
+		defer one.Unlock()
+		if err := s.server.Restart(); err != nil {
+			http.Error(w, err.Error(), http.StatusInternalServerError)
+			return
+		}
+		w.WriteHeader(http.StatusNoContent)
+	}))
+	t.Cleanup(h.Close)
+	s.restart = h.URL
+	return s
+}
+
+func (s *suite) features(t *testing.T) tests.Features {
+	program, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return tests.Features{
+		ConsumerGroups:                   true,
+		ExactlyOnceDelivery:              false,
+		GuaranteedOrder:                  true,
+		Persistent:                       true,
+		RequireSingleInstance:            false,
+		NewSubscriberReceivesOldMessages: true,
+		RestartServiceCommand:            []string{program, restartWord, s.restart},
+	}
+}
+
+func (s *suite) pubSub(t *testing.T, group string) (message.Publisher, message.Subscriber) {
+	nc, err := nats.Connect(s.server.URL(), nats.MaxReconnects(-1), nats.ReconnectWait(20*time.Millisecond))
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(nc.Close)
+	js, err := jetstream.New(nc)
+	if err != nil {
+		t.Fatal(err)
+	}
+	pub, err := pubsub.NewPublisher(js, pubsub.PublisherConfig{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	sub, err := pubsub.NewSubscriber(js, pubsub.SubscriberConfig{
+		Group:        group,
+		NackDelay:    pubsub.ConstantDelay(time.Millisecond),
+		AckWait:      3 * time.Second,
+		CloseTimeout: 50 * time.Millisecond, // the suite closes with messages in its hands, a hundred times
+		Logger:       testLog(t),
+		Unmarshaler:  settled{},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return pub, sub
+}
+
+// settled holds messages back until they are 50 ms old. The suite notes what it
+// has published when Publish has returned, and at once compares the notes with
+// what it has received: without this the last message can be faster than its note.
+type settled struct{ pubsub.DefaultMarshaler }
+
+func (s settled) Unmarshal(m jetstream.Msg, meta *jetstream.MsgMetadata) (*message.Message, error) {
+	if wait := 50*time.Millisecond - time.Since(meta.Timestamp); wait > 0 {
+		<-time.After(wait)
+	}
+	return s.DefaultMarshaler.Unmarshal(m, meta)
+}
+
+func runSuite(t *testing.T) {
+	s := newSuite(t)
+	tests.TestPubSub(t, s.features(t),
+		func(t *testing.T) (message.Publisher, message.Subscriber) { return s.pubSub(t, "") },
+		s.pubSub)
+}
+
+func runSuiteInOneGroup(t *testing.T) {
+	s := newSuite(t)
+	inGroup := func(t *testing.T) (message.Publisher, message.Subscriber) { return s.pubSub(t, "one") }
+	run := func(name string, test func(*testing.T, tests.TestContext, tests.PubSubConstructor)) {
+		t.Run(name, func(t *testing.T) {
+			if name != "TestReconnect" {
+				t.Parallel()
+			}
+			test(t, tests.TestContext{TestID: tests.NewTestID(), Features: s.features(t)}, inGroup)
+		})
+	}
+	run("TestPublishSubscribe", tests.TestPublishSubscribe)
+	run("TestConcurrentSubscribe", tests.TestConcurrentSubscribe)
+	run("TestConcurrentSubscribeMultipleTopics", tests.TestConcurrentSubscribeMultipleTopics)
+	run("TestResendOnError", tests.TestResendOnError)
+	run("TestNoAck", tests.TestNoAck)
+	run("TestContinueAfterSubscribeClose", tests.TestContinueAfterSubscribeClose)
+	run("TestConcurrentClose", tests.TestConcurrentClose)
+	run("TestContinueAfterErrors", tests.TestContinueAfterErrors)
+	run("TestPublishSubscribeInOrder", tests.TestPublishSubscribeInOrder)
+	run("TestPublisherClose", tests.TestPublisherClose)
+	run("TestTopic", tests.TestTopic)
+	run("TestMessageCtx", tests.TestMessageCtx)
+	run("TestSubscribeCtx", tests.TestSubscribeCtx)
+	run("TestReconnect", tests.TestReconnect)
+}
