@@ -5,8 +5,10 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
 	"mime"
 	"net/url"
+	"slices"
 	"strings"
 	"unicode/utf8"
 )
@@ -111,6 +113,12 @@ func percentDecoded(v string) string {
 	return string(out)
 }
 
+// The members of a structured event that are no attributes.
+const (
+	dataMember    = "data"
+	encodedMember = "data_base64"
+)
+
 // structured reads an event that is one JSON object.
 func structured(body []byte) (event, error) {
 	e := event{attributes: map[string]string{}}
@@ -118,18 +126,17 @@ func structured(body []byte) (event, error) {
 	if err := json.Unmarshal(body, &members); err != nil || members == nil {
 		return e, errors.New("it is not a JSON object; want {…}")
 	}
-	for name, raw := range members {
-		switch name {
-		case "data", "data_base64":
+	for _, name := range slices.Sorted(maps.Keys(members)) { // so that of several errors always the same is told
+		if name == dataMember || name == encodedMember {
 			continue
 		}
-		v, err := attribute(name, raw)
+		v, err := attribute(name, members[name])
 		if err != nil {
 			return e, err
 		}
 		e.attributes[name] = v
 	}
-	return e, e.take(members["data"], members["data_base64"])
+	return e, e.take(members[dataMember], members[encodedMember])
 }
 
 // take sets the data, which is given as JSON or, as bytes, in base64.
