@@ -1,0 +1,287 @@
+package offline
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"math"
+	"runtime"
+	"sync"
+	"sync/atomic"
+
+	"github.com/musterhq/muster/domain"
+	"github.com/musterhq/muster/domain/machine"
+	"github.com/musterhq/muster/eventlog/archive"
+	"github.com/musterhq/muster/eventlog/codec"
+	"github.com/musterhq/muster/projections"
+	"github.com/musterhq/muster/projections/distribution"
+	"github.com/musterhq/muster/projections/readytime"
+	"github.com/musterhq/muster/projections/stats"
+	"github.com/musterhq/muster/projections/transitions"
+)
+
+// Options say how an archive is replayed. The zero value replays all of it.
+type Options struct {
+	Machines *machine.Registry // required; for the classes of states
+
+	// UntilTime leaves out what was recorded later (unix ns); 0: nothing.
+	UntilTime int64
+	// UntilSeq leaves out what has a higher sequence, by partition; a partition
+	// that is not named is read to its end.
+	UntilSeq map[int]uint64
+	// Account limits the replay to one account; "" = all.
+	Account domain.AccountID
+
+	// Trust leaves out the check of the segments' SHA-256.
+	Trust bool
+	// Damaged, when it is set, is told of each part that is damaged, and the
+	// replay goes on behind it. nil: damage ends the replay.
+	Damaged func(error)
+	// Workers is how many partitions are folded side by side; 0: one per core.
+	Workers int
+	// Progress, when it is set, counts the records that were folded.
+	Progress *atomic.Int64
+	// ViewsOnly leaves out the folded accounts, and so the digest.
+	ViewsOnly bool
+}
+
+// Fleet is what a replay gave.
+type Fleet struct {
+	Distribution *distribution.View
+	Transitions  *transitions.View
+	ReadyTime    *readytime.View
+
+	Accounts []*domain.Account // in no order; forgotten ones, too
+	AsOf     map[int]uint64
+	Events   int64
+	Last     int64 // when the last event was recorded, unix ns
+
+	account domain.AccountID
+}
+
+// Digest names the state of the fleet.
+func (f *Fleet) Digest() string { return domain.Digest(f.Accounts) }
+
+// Stats are the fleet's numbers at a time (unix ns).
+func (f *Fleet) Stats(now int64) stats.Stats {
+	return stats.Of(f.AsOf, f.Distribution, f.Transitions, f.ReadyTime, now)
+}
+
+// Replay folds an archive. The error is a *archive.Fault when the archive is
+// damaged, an ErrHistory when its records do not follow one another.
+func Replay(ctx context.Context, a *archive.Archive, o Options) (*Fleet, error) {
+	n := a.Partitions()
+	f := &Fleet{
+		Distribution: distribution.New(n, o.Machines), Transitions: transitions.New(n), ReadyTime: readytime.New(n, o.Machines),
+		AsOf: map[int]uint64{}, account: o.Account,
+	}
+	workers := o.Workers
+	if workers <= 0 {
+		workers = runtime.GOMAXPROCS(0)
+	}
+	folds := make([]*fold, n)
+	work, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	next := make(chan *fold)
+	var wg sync.WaitGroup
+	for range min(workers, n) {
+		wg.Go(func() {
+			for p := range next {
+				if err := p.run(work, a); err != nil {
+					cancel(fmt.Errorf("replay partition %d: %w", p.partition, err))
+				}
+			}
+		})
+	}
+	for i := range folds {
+		folds[i] = newFold(f, i, o)
+		next <- folds[i]
+	}
+	close(next)
+	wg.Wait()
+	if err := context.Cause(work); err != nil {
+		return nil, err
+	}
+	for i, p := range folds {
+		f.AsOf[i] = p.last
+		f.Events += p.events
+		f.Last = max(f.Last, p.lastTime)
+		for _, a := range p.accounts {
+			if a != nil {
+				f.Accounts = append(f.Accounts, a)
+			}
+		}
+	}
+	return f, nil
+}
+
+// ErrHistory is wrapped when the records of an archive do not follow one another.
+var ErrHistory = errors.New("the history is not whole")
+
+// fold folds one partition.
+type fold struct {
+	fleet     *Fleet
+	partition int
+	o         Options
+	until     uint64
+
+	reader   *codec.Reader
+	event    domain.Event
+	accounts []*domain.Account
+	versions []uint64
+	ids      map[string]uint32 // accounts by id, asked once for each segment they occur in
+	names    []domain.AccountID
+	number   []uint32 // of the segment's accounts: their place in accounts
+
+	last     uint64
+	lastTime int64
+	events   int64
+}
+
+func newFold(f *Fleet, partition int, o Options) *fold {
+	p := &fold{fleet: f, partition: partition, o: o, until: math.MaxUint64, reader: codec.NewReader(), ids: map[string]uint32{}}
+	if s, ok := o.UntilSeq[partition]; ok {
+		p.until = s
+	}
+	p.reader.SkipData = o.ViewsOnly
+	return p
+}
+
+func (p *fold) run(ctx context.Context, a *archive.Archive) error {
+	sums := a.Manifest.Partitions[p.partition].Segments
+	for i, s := range a.Segments(p.partition) {
+		if err := ctx.Err(); err != nil {
+			return nil // the cause is told once
+		}
+		if s.First() > p.until {
+			return nil
+		}
+		err := p.check(s, sums, i)
+		if err == nil {
+			err = p.segment(ctx, s)
+		}
+		var fault *archive.Fault
+		if errors.As(err, &fault) && p.o.Damaged != nil {
+			p.o.Damaged(err)
+			continue
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// check compares a sealed segment with the sum that the manifest names.
+func (p *fold) check(s *archive.Segment, sums []archive.SegmentInfo, i int) error {
+	if p.o.Trust || !s.Sealed {
+		return nil
+	}
+	sum, err := s.Sum()
+	if err == nil && sum != sums[i].SHA256 {
+		err = &archive.Fault{File: sums[i].File, Partition: p.partition, First: sums[i].First, Last: sums[i].Last, What: "its SHA-256 is not the one that the manifest names"}
+	}
+	return err
+}
+
+func (p *fold) segment(ctx context.Context, s *archive.Segment) error {
+	sc := s.Scan()
+	defer sc.Close()
+	p.number = p.number[:0]
+	var b archive.Block
+	for {
+		if ctx.Err() != nil {
+			return nil
+		}
+		err := sc.Next(&b)
+		if err == io.EOF {
+			return nil
+		}
+		if err != nil {
+			return err
+		}
+		for _, id := range b.Names {
+			p.number = append(p.number, p.enter(id))
+		}
+		before := p.events
+		for i := range b.Entries {
+			if b.Entries[i].Seq > p.until {
+				break
+			}
+			if err := p.entry(&b.Entries[i]); err != nil {
+				return err
+			}
+		}
+		if p.o.Progress != nil {
+			p.o.Progress.Add(p.events - before)
+		}
+	}
+}
+
+// enter gives an account of a segment its place.
+func (p *fold) enter(id string) uint32 {
+	n, ok := p.ids[id]
+	if !ok {
+		n = uint32(len(p.accounts))
+		p.ids[id] = n
+		p.accounts = append(p.accounts, nil)
+		p.versions = append(p.versions, 0)
+		p.names = append(p.names, domain.AccountID(id))
+	}
+	return n
+}
+
+// entry folds one record.
+func (p *fold) entry(r *archive.Entry) error {
+	n := p.number[r.Account]
+	id := p.names[n]
+	if p.o.Account != "" && id != p.o.Account {
+		return nil
+	}
+	e := &p.event
+	e.Account = id
+	err := p.read(r.Data, e)
+	if err == nil && e.Account != id {
+		err = fmt.Errorf("%w: the record names account %q", ErrHistory, e.Account)
+	}
+	if err != nil {
+		return fmt.Errorf("sequence %d, account %q: %w", r.Seq, id, err)
+	}
+	if p.o.UntilTime != 0 && e.Recorded > p.o.UntilTime {
+		return nil
+	}
+	if want := p.versions[n] + 1; e.Version != want {
+		if err := p.broken(r.Seq, id, want, e.Version); err != nil {
+			return err
+		}
+	}
+	p.versions[n] = e.Version
+	p.last, p.lastTime = r.Seq, max(p.lastTime, e.Recorded)
+	p.events++
+	if !p.o.ViewsOnly {
+		p.accounts[n] = domain.Evolve(p.accounts[n], e)
+	}
+	at := projections.Place{Partition: p.partition, Seq: r.Seq, Account: n}
+	p.fleet.Distribution.Apply(at, e)
+	p.fleet.Transitions.Apply(at, e)
+	p.fleet.ReadyTime.Apply(at, e)
+	return nil
+}
+
+func (p *fold) read(data []byte, e *domain.Event) error {
+	if p.o.ViewsOnly {
+		return p.reader.Read(data, e)
+	}
+	return p.reader.Fold(data, e)
+}
+
+// broken is a gap in an account's event numbers.
+func (p *fold) broken(seq uint64, id domain.AccountID, want, got uint64) error {
+	err := fmt.Errorf("%w: account %q at sequence %d of partition %d has event %d where event %d should be", ErrHistory, id, seq, p.partition, got, want)
+	if p.o.Damaged == nil {
+		return err
+	}
+	p.o.Damaged(err)
+	return nil
+}
