@@ -1,7 +1,7 @@
 // Package dispatch is the way from a NATS request to the writer and back: the
 // command endpoint muster.cmd.<account>.
 //
-// It owns the decoding of a request (JSON or msgpack), the check that its
+// It owns the decoding of a request (JSON, msgpack, CloudEvents), the check that its
 // account is the subject's, the encoding of the verdict, the table of errors,
 // and the sending on of triggers whose partition another process owns. It
 // judges nothing and stores nothing: a verdict is answered when the [Judge]
@@ -12,7 +12,9 @@
 // the answer names its type. Without the header the first byte decides (no JSON
 // text begins like a msgpack map; JSON is the default) and the answer has no
 // header either: that is the cheap way, for a header on both sides costs as
-// much as the rest of the trip.
+// much as the rest of the trip. A CloudEvent, in structured mode
+// (application/cloudevents+json) or in binary mode (ce- headers), is read as in
+// package cloudevents and answered in JSON.
 //
 // What a caller sees when something fails:
 //

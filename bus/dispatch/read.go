@@ -13,6 +13,7 @@ import (
 	"github.com/nats-io/nats.go"
 
 	"github.com/musterhq/muster/bus"
+	"github.com/musterhq/muster/bus/connector/cloudevents"
 	"github.com/musterhq/muster/domain"
 	"github.com/musterhq/muster/eventlog/codec"
 )
@@ -20,6 +21,7 @@ import (
 // format is how a request is written and its answer will be.
 type format struct {
 	msgpack bool
+	event   bool        // a CloudEvent, answered in JSON
 	header  nats.Header // of the answer; nil: the request named no type. Shared, never changed
 }
 
@@ -60,6 +62,9 @@ type badInput struct {
 
 // formatOf reads the content type, or, when there is none, the first byte.
 func formatOf(h nats.Header, data []byte) (format, *badInput) {
+	if cloudevents.InMessage(h) {
+		return format{event: true, header: jsonHeader}, nil
+	}
 	ct := Header(h, bus.HeaderContentType)
 	switch ct {
 	case "":
@@ -98,13 +103,10 @@ func read(in *incoming) (domain.Trigger, format, *badInput) {
 	if err != nil {
 		return known, f, &badInput{http.StatusBadRequest, fmt.Sprintf("subject %q: %v", in.subject, err)}
 	}
-	if len(in.data) == 0 {
+	if len(in.data) == 0 && !f.event {
 		return known, f, &badInput{http.StatusBadRequest, `the body is empty; it is an object such as {"trigger":"start"}`}
 	}
-	t, err := parse(f, in.data)
-	if t.Account == "" {
-		t, err = parseFor(f, in.data, t, err, account)
-	}
+	t, err := parseAny(f, in, account)
 	if err != nil {
 		return t, f, &badInput{http.StatusBadRequest, err.Error()}
 	}
@@ -114,6 +116,23 @@ func read(in *incoming) (domain.Trigger, format, *badInput) {
 	}
 	trace(&t, in.header)
 	return t, f, nil
+}
+
+// parseAny decodes a request of any format. One that leaves the account out is
+// about the subject's; an event names it itself.
+func parseAny(f format, in *incoming, account string) (domain.Trigger, error) {
+	if f.event {
+		t, err := cloudevents.FromMessage(in.header, in.data)
+		if t.Account == "" {
+			t.Account = domain.AccountID(account)
+		}
+		return t, err
+	}
+	t, err := parse(f, in.data)
+	if t.Account == "" {
+		t, err = parseFor(f, in.data, t, err, account)
+	}
+	return t, err
 }
 
 func parse(f format, data []byte) (domain.Trigger, error) {

@@ -70,6 +70,20 @@ func TestWhatAMessageLeavesOut(t *testing.T) {
 	}
 }
 
+func TestCloudEventsInBothModes(t *testing.T) {
+	r := newRig(t, Limits{})
+	r.publish("muster.in.acct-1", `{"by":"user"}`, nats.Header{
+		"ce-specversion": {"1.0"}, "ce-id": {"1"}, "ce-source": {"/s"}, "ce-type": {"muster.start"}, "Ce-Subject": {"acct-1"}, "ce-epoch": {"7"},
+	})
+	r.publish("muster.in.acct-1", `{"specversion":"1.0","id":"2","source":"/s","type":"muster.stop","subject":"acct-1"}`, nats.Header{"content-type": {"application/cloudevents+json"}})
+	r.read(nil)
+	r.empty()
+	got := r.history("acct-1")
+	if len(got) != 2 || got[0].ID != "/s#1" || got[0].Trigger != "start" || got[0].By != domain.ByUser || got[0].Epoch != 7 || got[1].ID != "/s#2" || got[1].Trigger != "stop" {
+		t.Errorf("history %+v", got)
+	}
+}
+
 func TestPoisonIsParkedAndInNobodysWay(t *testing.T) {
 	r := newRig(t, Limits{})
 	poison := []struct{ subject, body, contentType, reason string }{

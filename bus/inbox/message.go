@@ -2,6 +2,7 @@ package inbox
 
 import (
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -11,6 +12,7 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 
 	"github.com/musterhq/muster/bus"
+	"github.com/musterhq/muster/bus/connector/cloudevents"
 	"github.com/musterhq/muster/bus/dispatch"
 	"github.com/musterhq/muster/domain"
 )
@@ -25,7 +27,8 @@ const (
 	metaOrigin  = "origin"
 )
 
-// carried are the headers by which a trigger is read.
+// carried are the headers by which a trigger is read, beside those that are
+// attributes of a CloudEvent.
 var carried = [...]string{bus.HeaderContentType, bus.HeaderTraceparent, bus.HeaderCorrelation, bus.HeaderCausation}
 
 // origin names a message of the inbox for ever: its sequence, and when the
@@ -76,6 +79,11 @@ func (u unmarshaler) Unmarshal(m jetstream.Msg, meta *jetstream.MsgMetadata) (*m
 			w.Metadata[name] = v
 		}
 	}
+	for name := range h {
+		if cloudevents.IsHeader(name) {
+			w.Metadata[name] = h.Get(name)
+		}
+	}
 	return w, nil
 }
 
@@ -83,8 +91,8 @@ func (u unmarshaler) Unmarshal(m jetstream.Msg, meta *jetstream.MsgMetadata) (*m
 // comes from where and when the message was stored.
 func triggerOf(m *message.Message) (domain.Trigger, error) {
 	var h nats.Header
-	for _, name := range carried {
-		if v := m.Metadata[name]; v != "" {
+	for name, v := range m.Metadata {
+		if slices.Contains(carried[:], name) || cloudevents.IsHeader(name) {
 			if h == nil {
 				h = nats.Header{}
 			}

@@ -61,7 +61,7 @@ func mediaType(header map[string][]string) string {
 func binary(header map[string][]string, body []byte) (event, error) {
 	e := event{attributes: map[string]string{}, data: body}
 	for name, values := range header {
-		if len(name) <= len(headerPrefix) || !strings.EqualFold(name[:len(headerPrefix)], headerPrefix) {
+		if !IsHeader(name) {
 			continue
 		}
 		name = strings.ToLower(name[len(headerPrefix):])
