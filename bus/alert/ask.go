@@ -28,9 +28,10 @@ type Standing struct {
 
 // List is what Engine.List answers.
 type List struct {
-	Open      []Standing // by when they began, the last one first
-	Debounced int        // needs that were not told yet and may heal
-	Disabled  map[string]int64
+	Open      []Standing       // by when they began, the last one first
+	Debounced int              // needs that were not told yet and may heal
+	Waiting   map[string]int   // deliveries that are not done, by endpoint
+	Disabled  map[string]int64 // since when, unix ns: endpoints that answered 410
 	Mutes     []operator.Action
 	Acks      []operator.Action
 	Counts    Counts
@@ -48,10 +49,13 @@ func (e *Engine) List(ctx context.Context) (l List, err error) {
 func (c *Core) list(now time.Time) List {
 	l := List{
 		Mutes: c.rules.InForce(operator.Mute, now), Acks: c.rules.InForce(operator.Ack, now),
-		Counts: c.counts, Disabled: map[string]int64{},
+		Counts: c.counts, Waiting: map[string]int{}, Disabled: map[string]int64{},
 	}
 	for name, g := range c.st.gates {
 		l.Disabled[name] = g.At
+	}
+	for name, list := range c.st.waiting {
+		l.Waiting[name] = len(list)
 	}
 	for _, kinds := range c.st.items {
 		for _, i := range kinds {

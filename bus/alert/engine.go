@@ -62,6 +62,7 @@ type Engine struct {
 	core   *Core
 	after  []func() // once what was decided is stored
 	flying int
+	loaded chan struct{}
 	ended  chan struct{}
 }
 
@@ -81,7 +82,7 @@ func newEngine(cfg Config, j journal, s Sender, hang func()) *Engine {
 	}
 	return &Engine{
 		cfg: cfg, log: cfg.Logger, journal: j, sender: s, hang: hang,
-		seen: make(chan Seen, 1024), work: make(chan func(time.Time), 64), ended: make(chan struct{}),
+		seen: make(chan Seen, 1024), work: make(chan func(time.Time), 64), loaded: make(chan struct{}), ended: make(chan struct{}),
 	}
 }
 
@@ -99,6 +100,7 @@ func (e *Engine) Run(ctx context.Context) error {
 	if err := e.load(work); err != nil {
 		return fmt.Errorf("load the alerts: %w", err)
 	}
+	close(e.loaded)
 	if len(e.cfg.Settings.Endpoints) > 0 {
 		for p := range e.cfg.Log.Partitions() {
 			e.wg.Go(func() { e.follow(work, p, e.core.st.positions[p]) })
@@ -113,6 +115,13 @@ func (e *Engine) Run(ctx context.Context) error {
 	}
 	return err
 }
+
+// Loaded is closed once everything is loaded: what begins to need somebody from
+// then on is told.
+func (e *Engine) Loaded() <-chan struct{} { return e.loaded }
+
+// Ended is closed when Run has ended.
+func (e *Engine) Ended() <-chan struct{} { return e.ended }
 
 // loop does what comes in and what comes due, stores what was decided, and sends.
 func (e *Engine) loop(ctx, sends context.Context) error {

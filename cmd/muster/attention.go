@@ -13,9 +13,9 @@ import (
 func newAttention(c *cli) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "attention",
-		Short: "See which accounts need a human",
+		Short: "See which accounts need a human; mute and acknowledge",
 	}
-	cmd.AddCommand(newAttentionList(c))
+	cmd.AddCommand(newAttentionList(c), newMute(c), newUnmute(c), newAck(c))
 	return group(cmd)
 }
 

@@ -30,6 +30,7 @@ var commands = []func(*cli) *cobra.Command{
 	newTimeline,
 	newTail,
 	newAttention,
+	newAlerts,
 	newCan,
 	newRoute,
 	newClaim,

@@ -57,6 +57,7 @@ type App struct {
 	set    *command.Set
 	owners *owners
 	inbox  inboxParts
+	alerts alerts
 
 	replayed time.Duration // what the history took to become state
 	views    *views
@@ -149,9 +150,11 @@ func (a *App) start(ctx context.Context) error {
 		{"preparing the views", a.openViews},
 		{stageViews, a.startViews},
 		{"opening the feed", a.startFeed},
+		{"preparing the alerts", a.prepareAlerts},
 		{"replaying the history", a.openWriters},
 		{stageCaughtUp, a.awaitViews},
 		{"listening for workers", a.startWorkers},
+		{"starting the alerts", a.startAlerts},
 		{"opening the bus", a.startBus},
 		{"opening the webhooks", a.startHooks},
 		{"reading the inbox", a.startInbox},
@@ -285,6 +288,7 @@ func (a *App) openWriters(ctx context.Context) error {
 
 // report tells the operator what taking a partition over has found.
 func (a *App) report(r command.LoadReport) {
+	a.alerts.found(r.Damaged)
 	log := a.log.With("partition", r.Partition)
 	log.Info("replayed", "events", r.Replayed, "accounts", r.Accounts, "snapshot", r.FromSnapshot,
 		"last", r.Last, "took", r.Took.Round(time.Millisecond))

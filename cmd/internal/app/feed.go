@@ -29,4 +29,5 @@ func (a *App) startFeed(context.Context) error {
 func (a *App) committed(partition int, records []eventlog.Record) {
 	a.views.offer(partition, records)
 	a.feed.Offer(partition, records)
+	a.alerts.offer(partition, records)
 }
