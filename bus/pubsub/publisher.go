@@ -89,28 +89,28 @@ func (p *Publisher) oneByOne(ctx context.Context, route Route, messages []*messa
 	return 0, nil
 }
 
+// publishOne sends a message and waits for it. A topic whose stream does not
+// exist yet gets it, when the route says how.
 func (p *Publisher) publishOne(ctx context.Context, route Route, m *message.Message, nm *nats.Msg) (*jetstream.PubAck, error) {
-	ctx, cancel := p.bound(ctx, m)
+	ack, err := p.attempt(ctx, route, m, nm)
+	if route.Create == nil || !errors.Is(err, jetstream.ErrNoStreamResponse) {
+		return ack, err
+	}
+	bounded, cancel := context.WithTimeoutCause(ctx, p.cfg.Timeout, fmt.Errorf("no answer of the server within %v", p.cfg.Timeout))
 	defer cancel()
-	ack, err := p.js.PublishMsg(ctx, nm)
-	if errors.Is(err, jetstream.ErrNoStreamResponse) && route.Create != nil {
-		if created, cerr := route.ensure(ctx, p.js); cerr != nil || !created {
-			return nil, errors.Join(err, cerr)
-		}
-		ack, err = p.js.PublishMsg(ctx, nm)
+	if created, cerr := route.ensure(bounded, p.js); cerr != nil || !created {
+		return nil, errors.Join(err, cerr)
 	}
-	if err != nil {
-		return nil, because(ctx, err)
-	}
-	return ack, checkAck(route, ack)
+	return p.attempt(ctx, route, m, nm)
 }
 
-// because adds to the error of a context that ended why it did.
-func because(ctx context.Context, err error) error {
-	if cause := context.Cause(ctx); cause != nil && cause != ctx.Err() {
-		return fmt.Errorf("%w: %w", cause, err)
+// attempt does not wait on after the connection was lost: no answer would come.
+func (p *Publisher) attempt(ctx context.Context, route Route, m *message.Message, nm *nats.Msg) (*jetstream.PubAck, error) {
+	f, err := p.async.PublishMsgAsync(nm, jetstream.WithStallWait(p.cfg.Timeout))
+	if err != nil {
+		return nil, err
 	}
-	return err
+	return p.await(ctx, route, m, f)
 }
 
 // pipelined sends up to InFlight messages without waiting. It returns the
@@ -172,17 +172,6 @@ func (p *Publisher) marshal(route Route, m *message.Message) (*nats.Msg, error) 
 		}
 	}
 	return nm, nil
-}
-
-// bound returns a context that ends with ctx, with the message's own, and after
-// the Timeout.
-func (p *Publisher) bound(ctx context.Context, m *message.Message) (context.Context, context.CancelFunc) {
-	ctx, cancel := context.WithTimeoutCause(ctx, p.cfg.Timeout, fmt.Errorf("no acknowledgement within %v", p.cfg.Timeout))
-	if m.Context().Done() == nil {
-		return ctx, cancel
-	}
-	stop := context.AfterFunc(m.Context(), cancel)
-	return ctx, func() { stop(); cancel() }
 }
 
 // checkAck refuses an acknowledgement of another stream than the route's.

@@ -9,7 +9,6 @@ import (
 	"time"
 
 	"github.com/ThreeDotsLabs/watermill/message"
-	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
 )
 
@@ -54,7 +53,7 @@ func (s *subscription) read() jetstream.ConsumeContext {
 			s.log.Error("the group was deleted; the subscription ends", "error", err)
 			return nil
 		}
-		if errors.Is(err, jetstream.ErrConnectionClosed) || errors.Is(err, nats.ErrConnectionClosed) {
+		if s.nc.IsClosed() {
 			s.log.Error("the connection was closed; the subscription ends", "error", err)
 			return nil
 		}

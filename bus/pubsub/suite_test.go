@@ -145,7 +145,7 @@ func (s *suite) pubSub(t *testing.T, group string) (message.Publisher, message.S
 	if err != nil {
 		t.Fatal(err)
 	}
-	pub, err := pubsub.NewPublisher(js, pubsub.PublisherConfig{})
+	pub, err := pubsub.NewPublisher(js, pubsub.PublisherConfig{Timeout: 2 * time.Second})
 	if err != nil {
 		t.Fatal(err)
 	}
