@@ -221,6 +221,14 @@ func (s *server) tell(list string) {
 	s.list = list
 }
 
+// set says how the list is answered: with which status (0: 200), and what is done
+// before.
+func (s *server) set(status int, hold func()) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.status, s.hold = status, hold
+}
+
 func (s *server) paths() []string {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -73,12 +73,10 @@ func TestAnIntervalThatIsShorterThanTheDoubt(t *testing.T) {
 func TestAServerThatFailsIsAskedLaterAndLater(t *testing.T) {
 	f, s := newFleet(t), newServer(t)
 	s.tell("[]")
-	s.status = 503
+	s.set(503, nil)
 	n := &naps{most: 16, each: func(n int) {
 		if n == 14 {
-			s.mu.Lock()
-			s.status = 0
-			s.mu.Unlock()
+			s.set(0, nil)
 		}
 	}}
 	r := reconciler(t, f, s, "waha", "w", func(c *Config) { c.sleep = n.sleep })
@@ -98,7 +96,7 @@ func TestAServerThatFailsIsAskedLaterAndLater(t *testing.T) {
 func TestRunEndsWithItsContext(t *testing.T) {
 	f, s := newFleet(t), newServer(t)
 	asked, free := make(chan struct{}, 1), make(chan struct{})
-	s.hold = func() { asked <- struct{}{}; <-free }
+	s.set(0, func() { asked <- struct{}{}; <-free })
 	defer close(free)
 	r := reconciler(t, f, s, "waha", "w", func(c *Config) { c.sleep = func(ctx context.Context, _ time.Duration) bool { return ctx.Err() == nil } })
 	ctx, cancel := context.WithCancel(t.Context())
