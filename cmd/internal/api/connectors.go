@@ -37,7 +37,19 @@ type Connector struct {
 	Unavailable     int64  `json:"unavailable"`  // they were told to come again
 	LastRefusal     string `json:"last_refusal"` // why the last one was not believed; "" = all were
 
+	Poll    *Poll        `json:"poll,omitempty"`    // none: its server is not asked
 	Samples []HookSample `json:"samples,omitempty"` // oldest first
+}
+
+// Poll is what came of asking a source's server for its sessions.
+type Poll struct {
+	Last      string `json:"last"`     // RFC 3339: the last poll that succeeded; "" = none has
+	Sessions  int    `json:"sessions"` // that the server listed then
+	Polls     int64  `json:"polls"`    // that succeeded
+	Failures  int64  `json:"failures"`
+	Published int64  `json:"published"` // triggers, because state and list differed or to end a doubt
+	Vanished  int64  `json:"vanished"`  // accounts that were stopped because the server has them no more
+	LastError string `json:"last_error"`
 }
 
 // HookSample is what was kept of a unit that nobody could map: names, ids, times,

@@ -16,6 +16,7 @@ import (
 	"github.com/musterhq/muster/bus"
 	"github.com/musterhq/muster/bus/command"
 	"github.com/musterhq/muster/bus/connector/hub"
+	"github.com/musterhq/muster/bus/connector/reconcile"
 	"github.com/musterhq/muster/bus/dispatch"
 	"github.com/musterhq/muster/bus/feed"
 	"github.com/musterhq/muster/bus/presence"
@@ -65,6 +66,7 @@ type App struct {
 	workers  *presence.Presence
 	svc      *bus.Service
 	hooks    atomic.Pointer[hub.Hub] // nil until webhooks are taken
+	polls    *reconcile.Reconciler
 
 	ends   []end
 	failed chan error

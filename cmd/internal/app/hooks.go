@@ -41,6 +41,9 @@ func (a *App) startHooks(ctx context.Context) error {
 	if err != nil {
 		return fmt.Errorf("open the webhooks: %w", err)
 	}
+	if err := a.startPolls(live); err != nil {
+		return err
+	}
 	a.hooks.Store(h)
 	a.onEnd("webhooks", 5*time.Second, h.Close)
 	return nil
@@ -82,6 +85,7 @@ func (a *App) listConnectors(_ context.Context, r api.ConnectorsRequest) (any, e
 	if h == nil {
 		return out, nil
 	}
+	polls := a.polled()
 	for _, s := range h.Stats() {
 		c := api.Connector{
 			Kind: s.Kind, Name: s.Name, Path: hookPath(s.Kind, s.Name), Requests: s.Requests, Facts: s.Facts, Duplicates: s.Duplicates,
@@ -96,6 +100,7 @@ func (a *App) listConnectors(_ context.Context, r api.ConnectorsRequest) (any, e
 				c.Samples = append(c.Samples, api.HookSample{At: domain.FormatTime(one.At.UnixNano()), What: one.What, Kept: one.Kept})
 			}
 		}
+		c.Poll = polls[s.Name]
 		out.Connectors = append(out.Connectors, c)
 	}
 	return out, nil
