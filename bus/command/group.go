@@ -14,7 +14,8 @@ type batch struct {
 	items   []*item
 	drafts  []*draft
 	entries []eventlog.Entry // of the items with a record, in order
-	buf     []byte           // the records' bytes; never reused, readers may keep them
+	bytes   int              // of all records
+	buf     []byte           // the records' bytes since it was last made; never reused, readers may keep them
 }
 
 // current is the account as the next trigger of this group must see it.
@@ -57,11 +58,12 @@ func (w *writer) fire(b *batch) {
 			w.arm(id, s) // the group's own requests have moved it
 			continue
 		}
-		t := d.Trigger
+		t := &w.own
+		*t = d.Trigger
 		t.Account, t.Source = id, domain.SourceMuster
 		t.At, t.HasAt = max(d.At, s.armed, w.opened), true
 		t.Expect = domain.NoExpect
-		it := &item{decision: w.cfg.Judge.Decide(s.current(), &t, b.now), fired: d}
+		it := &item{decision: w.cfg.Judge.Decide(s.current(), t, b.now), fired: dueOf(&d)}
 		if it.decision.Event == nil {
 			w.cfg.Logger.Error("a deadline was not accepted by the judge and is dropped", "account", id,
 				"trigger", t.Name, "outcome", it.decision.Verdict.Outcome.String(), "reason", it.decision.Verdict.Reason)
@@ -127,6 +129,9 @@ func (w *writer) take(b *batch, id domain.AccountID, s *slot, it *item) {
 func (w *writer) encode(b *batch, s *slot, it *item) error {
 	e := it.decision.Event
 	e.Writer, e.Prev = w.cfg.Writer(w.partition), s.tip()
+	if cap(b.buf)-len(b.buf) < usualRecord {
+		b.buf = make([]byte, 0, min(max(w.usual, usualRecord), mostBuffer))
+	}
 	start := len(b.buf)
 	buf, err := codec.AppendRecord(b.buf, e)
 	if err != nil {
@@ -136,9 +141,18 @@ func (w *writer) encode(b *batch, s *slot, it *item) error {
 		return &TooLargeError{e.Account, size, w.cfg.MaxRecord}
 	}
 	b.buf = buf
+	b.bytes += len(buf) - start
 	it.record = slices.Clip(buf[start:])
 	return nil
 }
+
+// The records of a group are written into buffers one after the other, so that
+// none is copied when the next needs room: the first as large as the last group,
+// each up to a bound.
+const (
+	usualRecord = 512 // more than most records take
+	mostBuffer  = 64 << 10
+)
 
 // tip is the hash of the account's last record, those of this group included.
 func (s *slot) tip() (hash [16]byte) {
@@ -176,16 +190,16 @@ func (w *writer) beat(id domain.AccountID, s *slot, it *item) {
 	}
 }
 
-// arm puts the account's next deadline on the agenda. A slot without an account
-// has none.
-func (w *writer) arm(id domain.AccountID, s *slot) {
-	if s == nil || s.acct == nil || s.damage != "" {
-		w.agenda.Remove(id)
-		return
+// arm puts the account's next deadline on the agenda and returns it. A slot
+// without an account has none.
+func (w *writer) arm(id domain.AccountID, s *slot) (next domain.Deadline, ok bool) {
+	if s != nil && s.acct != nil && s.damage == "" {
+		next, ok = w.cfg.Judge.Due(s.acct)
 	}
-	if d, ok := w.cfg.Judge.Due(s.acct); ok {
-		w.agenda.Set(id, d)
+	if ok {
+		w.agenda.Set(id, next)
 	} else {
 		w.agenda.Remove(id)
 	}
+	return next, ok
 }

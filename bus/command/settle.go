@@ -41,24 +41,21 @@ func (w *writer) settle(b *batch) {
 func (w *writer) keep(now int64, d *draft) {
 	s := d.slot
 	s.armed = now
-	w.arm(d.id, s)
+	next, ok := w.arm(d.id, s)
 	for _, it := range d.items {
-		if it.req == nil {
-			w.checkProgress(d.id, s, it.fired)
+		if it.req == nil && ok && dueOf(&next) == it.fired {
+			w.dropStuck(d.id, s, it.fired)
 		}
 	}
 	w.saved.events += len(d.items)
 }
 
-// checkProgress guards against a deadline that, once judged, is due again as it
-// was: it would fire for ever.
-func (w *writer) checkProgress(id domain.AccountID, s *slot, fired domain.Deadline) {
-	next, ok := w.cfg.Judge.Due(s.acct)
-	if ok && next.At == fired.At && next.Rank == fired.Rank && next.Sub == fired.Sub && next.Trigger.Name == fired.Trigger.Name {
-		w.agenda.Remove(id)
-		w.cfg.Logger.Error("a deadline did not go away when it was judged and is dropped",
-			"account", id, "trigger", fired.Trigger.Name, "state", s.acct.State)
-	}
+// dropStuck guards against a deadline that, once judged, is due again as it was:
+// it would fire for ever.
+func (w *writer) dropStuck(id domain.AccountID, s *slot, fired dueKey) {
+	w.agenda.Remove(id)
+	w.cfg.Logger.Error("a deadline did not go away when it was judged and is dropped",
+		"account", id, "trigger", fired.name, "state", s.acct.State)
 }
 
 // publish hands the group's stored records and events to who asked for them.

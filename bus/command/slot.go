@@ -36,9 +36,18 @@ type item struct {
 	decision domain.Decision
 	record   []byte // nil: nothing is appended
 	draft    *draft
-	fired    domain.Deadline // when req is nil
-	seq      uint64          // once stored
+	fired    dueKey // when req is nil
+	seq      uint64 // once stored
 }
+
+// dueKey tells one deadline of an account from another.
+type dueKey struct {
+	at        int64
+	rank      int
+	sub, name string
+}
+
+func dueOf(d *domain.Deadline) dueKey { return dueKey{d.At, d.Rank, d.Sub, d.Trigger.Name} }
 
 // request is a trigger that somebody waits for.
 type request struct {

@@ -21,9 +21,11 @@ type writer struct {
 	public      public // guards slots against who looks from outside
 	slots       map[domain.AccountID]*slot
 	agenda      *domain.Agenda
-	last        uint64 // highest sequence that was seen
-	whole       uint64 // all records up to here are folded
-	incarnation string // of the partition's stream
+	own         domain.Trigger // the deadline being judged
+	usual       int            // bytes of the last group's records
+	last        uint64         // highest sequence that was seen
+	whole       uint64         // all records up to here are folded
+	incarnation string         // of the partition's stream
 	saved       savedAt
 	held        <-chan struct{} // deadlines wait until it is closed; nil: they do not wait
 	opened      int64           // since when they do not, unix ns; 0 = they never had to
@@ -177,6 +179,7 @@ func (w *writer) process(group []*request) {
 	if len(b.entries) > 0 {
 		w.append(b)
 	}
+	w.usual = b.bytes
 	w.settle(b)
 	w.keepUp(b)
 }

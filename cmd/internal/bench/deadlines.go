@@ -210,7 +210,7 @@ func allFired(ctx context.Context, set *command.Set, accounts int) error {
 	for i := 0; i < accounts; {
 		id := domain.AccountID(fleetID(i))
 		l, ok, err := set.Look(id)
-		if err != nil {
+		if err != nil && !errors.Is(err, command.ErrNotOwner) { // a lease that was late is taken again
 			return err
 		}
 		if ok && !slices.ContainsFunc(l.Account.Conditions, isLimit) {

@@ -20,6 +20,8 @@ type firings map[string][]firing
 
 // firedOf reads them from the server's streams.
 func firedOf(ctx context.Context, s *running, accounts int) (firings, error) {
+	ctx, cancel := context.WithTimeout(ctx, firedWithin)
+	defer cancel()
 	nc, err := s.app.Connect("bench reader")
 	if err != nil {
 		return nil, err
