@@ -44,6 +44,9 @@ type Config struct {
 	// Boot names this run of the process (default: random). A process that
 	// takes its connections over from the run before may keep that one's.
 	Boot string
+	// Continues says that the worker's connections are still those of a run
+	// before, of which Muster need not know: its accounts are not taken for lost.
+	Continues bool
 	// Lapsed, when set, is called when Muster had taken the worker for dead:
 	// report what each account really is. It has a goroutine of its own, must
 	// return when ctx ends (Stop waits for it), and may be called again before.
@@ -118,7 +121,7 @@ func (w *Worker) start(ctx context.Context) (err error) {
 	if w.told, err = w.nc.Subscribe(nats.NewInbox(), w.hear); err != nil {
 		return err
 	}
-	if err = w.helloUntil(ctx, false); err != nil {
+	if err = w.helloUntil(ctx, w.cfg.Continues); err != nil {
 		return errors.Join(err, w.told.Unsubscribe())
 	}
 	w.wg.Go(w.run)

@@ -6,6 +6,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/musterhq/muster/cmd/internal/sim"
 	"github.com/musterhq/muster/domain"
 	"github.com/musterhq/muster/domain/lifecycle"
 	"github.com/musterhq/muster/domain/machine"
@@ -23,6 +24,7 @@ var completions = map[string]func() []string{
 	"format":    func() []string { return []string{"mermaid", "dot"} },
 	"do":        machine.Capabilities,
 	"outcome":   outcomeNames,
+	"profile":   sim.ProfileNames,
 	"side":      func() []string { return []string{"bot", "human"} },
 	"kind":      attentionNames,
 	"by": func() []string {

@@ -43,6 +43,8 @@ var commands = []func(*cli) *cobra.Command{
 	newWorkers,
 	newConnectors,
 	newInbox,
+	newSimulate,
+	newDemo,
 	newCheck,
 	newBench,
 	newConfig,

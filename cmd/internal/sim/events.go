@@ -28,10 +28,14 @@ func NewJudged(cfg Config) (*Judged, error) {
 	if err != nil {
 		return nil, err
 	}
+	return judged(fleet, cfg.Accounts), nil
+}
+
+func judged(fleet *Fleet, accounts int) *Judged {
 	return &Judged{
-		fleet: fleet, judge: domain.NewJudge(lifecycle.Registry()), accounts: make(map[domain.AccountID]*domain.Account, cfg.Accounts),
+		fleet: fleet, judge: domain.NewJudge(lifecycle.Registry()), accounts: make(map[domain.AccountID]*domain.Account, accounts),
 		agenda: domain.NewAgenda(), counts: map[domain.Outcome]int{},
-	}, nil
+	}
 }
 
 // Accounts are the accounts as folded so far; they must not be changed.
@@ -49,18 +53,23 @@ func (j *Judged) Events() iter.Seq[*domain.Event] {
 	return func(yield func(*domain.Event) bool) {
 		for {
 			j.item = j.fleet.Next()
-			item := &j.item
-			if !j.fire(item.Virtual-1, yield) {
-				return
-			}
-			if item.Signal != NoSignal {
-				continue
-			}
-			if e := j.one(&item.Trigger, item.Virtual); e != nil && !yield(e) {
+			if !j.say(&j.item, yield) {
 				return
 			}
 		}
 	}
+}
+
+// say judges an item, behind the deadlines that were due before it.
+func (j *Judged) say(item *Item, yield func(*domain.Event) bool) bool {
+	if !j.fire(item.Virtual-1, yield) {
+		return false
+	}
+	if item.Signal != NoSignal {
+		return true
+	}
+	e := j.one(&item.Trigger, item.Virtual)
+	return e == nil || yield(e)
 }
 
 // fire judges the deadlines that are due until then.

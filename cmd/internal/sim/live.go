@@ -12,32 +12,98 @@ import (
 	"github.com/musterhq/muster/domain"
 )
 
-// Host is one run of a worker: it has said hello and beats.
-type Host interface {
-	Die()                            // ends it without a word
-	Leave(ctx context.Context) error // says goodbye and ends it
-}
-
-// LiveConfig says how a fleet is played to a server. Fleet, Client and Host are
-// required.
-type LiveConfig struct {
-	Fleet Config // Start, Stamp, Speed and IDs are set by Live
+// PlayConfig says how a fleet is played to a server. Fleet is required.
+type PlayConfig struct {
+	Fleet Config // Start, Stamp, Speed and IDs are set by NewPlay
 	// Rate is how many triggers are sent each second; 0: as many as a real
 	// fleet of this size would send.
 	Rate float64
-	// Warm is how much of its past the fleet tells first, as fast as it can.
-	Warm time.Duration
-	For  time.Duration // ends after that; 0 = when the context does
-	// Warmed, when set, is called once the past is told, and may kill workers.
-	// What it returns is sent next.
-	Warmed func(f *Fleet) []domain.Trigger
+	Past time.Duration // how much of its life the fleet has behind it; see Play.Past
+}
+
+// Play is a fleet whose clock is set to ours.
+type Play struct {
+	fleet *Fleet
+	begin time.Time
+	speed float64
+	next  *Item // taken from the fleet, and not yet said
+}
+
+// NewPlay makes a fleet that lives now.
+func NewPlay(cfg PlayConfig) (*Play, error) {
+	p := &Play{begin: time.Now(), speed: 1}
+	if cfg.Rate > 0 {
+		natural, err := naturalRate(cfg.Fleet)
+		if err != nil {
+			return nil, err
+		}
+		p.speed = cfg.Rate / natural
+	}
+	now := p.begin.UnixNano()
+	c := cfg.Fleet
+	c.Start, c.Speed, c.CalmFor = p.begin.Add(-cfg.Past), p.speed, cfg.Past
+	c.IDs = name("sim-", p.begin.UnixMilli()) + "-"
+	c.Stamp = func(virtual int64) int64 {
+		if virtual <= now {
+			return virtual
+		}
+		return now + int64(float64(virtual-now)/p.speed)
+	}
+	var err error
+	p.fleet, err = New(c)
+	return p, err
+}
+
+// Begin is when the past ends.
+func (p *Play) Begin() time.Time { return p.begin }
+
+// Fleet is the fleet that is played.
+func (p *Play) Fleet() *Fleet { return p.fleet }
+
+// Past judges what the fleet has behind it, and others' triggers, sorted by time,
+// in between, and gives the events; see WriteHistory. It can be called once,
+// before Live.
+func (p *Play) Past(others []domain.Trigger) iter.Seq[*domain.Event] {
+	j := judged(p.fleet, len(p.fleet.actors))
+	return func(yield func(*domain.Event) bool) {
+		for {
+			item := p.fleet.Next()
+			end := min(item.Virtual, p.begin.UnixNano())
+			for ; len(others) > 0 && others[0].At <= end; others = others[1:] {
+				if !j.say(&Item{Virtual: others[0].At, Trigger: others[0]}, yield) {
+					return
+				}
+			}
+			if item.Virtual > p.begin.UnixNano() {
+				p.next = &item
+				j.fire(p.begin.UnixNano(), yield)
+				return
+			}
+			if !j.say(&item, yield) {
+				return
+			}
+		}
+	}
+}
+
+// LiveConfig says how a fleet is sent to a server. Client and Host are required.
+type LiveConfig struct {
+	For time.Duration // ends after that; 0 = when the context does
 	// Client sends. It should try again for as long as its context lasts.
 	Client *bus.Client
 	Window int // triggers under way at once; 0: bus.DefaultWindow
 	// Host starts a worker's run; it returns when Muster has heard it.
 	Host func(ctx context.Context, name string) (Host, error)
+	// Begun, when set, is called when all workers have been heard.
+	Begun func()
 	// Progress, when set, is called about every ten seconds.
 	Progress func(Report)
+}
+
+// Host is one run of a worker: it has said hello and beats.
+type Host interface {
+	Die()                            // ends it without a word
+	Leave(ctx context.Context) error // says goodbye and ends it
 }
 
 // Report says what became of what was sent.
@@ -59,10 +125,9 @@ const (
 
 // live is one run of Live.
 type live struct {
+	*Play
 	cfg   LiveConfig
-	fleet *Fleet
-	begin time.Time
-	speed float64
+	since time.Time
 	hosts map[string]Host
 	err   error // why the words ended early
 
@@ -71,18 +136,18 @@ type live struct {
 	said   time.Time
 }
 
-// Live plays a fleet to a server until ctx ends, which is no error, or For has
-// passed. The error says why it could not begin or go on.
-func Live(ctx context.Context, cfg LiveConfig) (Report, error) {
-	l := &live{cfg: cfg, begin: time.Now(), hosts: map[string]Host{}, report: Report{Outcomes: map[string]int{}}}
-	if err := l.makeFleet(); err != nil {
-		return l.report, err
-	}
+// Live sends what the fleet says to a server until ctx ends, which is no error,
+// or For has passed. The error says why it could not begin or go on.
+func (p *Play) Live(ctx context.Context, cfg LiveConfig) (Report, error) {
+	l := &live{Play: p, cfg: cfg, since: time.Now(), hosts: map[string]Host{}, report: Report{Outcomes: map[string]int{}}}
 	defer l.leave(ctx)
 	for _, w := range l.fleet.Workers() {
 		if err := l.raise(ctx, w); err != nil {
 			return l.report, err
 		}
+	}
+	if cfg.Begun != nil {
+		cfg.Begun()
 	}
 	sending, stop := context.WithCancelCause(context.WithoutCancel(ctx))
 	defer stop(nil)
@@ -97,31 +162,6 @@ func Live(ctx context.Context, cfg LiveConfig) (Report, error) {
 		err = nil // asked to end
 	}
 	return l.figures(), errors.Join(l.err, err)
-}
-
-// makeFleet sets the fleet's clock to ours.
-func (l *live) makeFleet() error {
-	l.speed = 1
-	if l.cfg.Rate > 0 {
-		natural, err := naturalRate(l.cfg.Fleet)
-		if err != nil {
-			return err
-		}
-		l.speed = l.cfg.Rate / natural
-	}
-	now, speed := l.begin.UnixNano(), l.speed
-	c := l.cfg.Fleet
-	c.Start, c.Speed, c.CalmFor = l.begin.Add(-l.cfg.Warm), speed, l.cfg.Warm
-	c.IDs = name("sim-", l.begin.UnixMilli()) + "-"
-	c.Stamp = func(virtual int64) int64 {
-		if virtual <= now {
-			return virtual
-		}
-		return now + int64(float64(virtual-now)/speed)
-	}
-	var err error
-	l.fleet, err = New(c)
-	return err
 }
 
 // naturalRate is how many triggers a fleet sends in a second of its life, once
@@ -168,50 +208,47 @@ func (l *live) leave(ctx context.Context) {
 // words are what the fleet says, each at its time.
 func (l *live) words(ctx context.Context) iter.Seq[domain.Trigger] {
 	return func(yield func(domain.Trigger) bool) {
-		told := false
 		for {
-			item := l.fleet.Next()
-			if !told && item.Virtual > l.begin.UnixNano() {
-				told = true
-				if !l.warmed(yield) {
-					return
-				}
-			}
+			item := l.following()
 			at := time.Unix(0, l.fleet.cfg.Stamp(item.Virtual))
-			if l.cfg.For > 0 && at.Sub(l.begin) > l.cfg.For || !waitUntil(ctx, at) {
+			if l.cfg.For > 0 && at.Sub(l.since) > l.cfg.For || !waitUntil(ctx, at) {
 				return
 			}
-			switch item.Signal {
-			case NoSignal:
-				if !yield(item.Trigger) {
+			if item.Signal != NoSignal {
+				if l.err = l.signal(ctx, &item); l.err != nil {
 					return
 				}
-			case WorkerDies:
-				l.hosts[item.Worker].Die()
-				delete(l.hosts, item.Worker)
-			case WorkerUp:
-				if l.err = l.raise(ctx, item.Worker); l.err != nil {
-					if ctx.Err() != nil {
-						l.err = nil
-					}
-					return
-				}
+				continue
+			}
+			if !yield(item.Trigger) {
+				return
 			}
 		}
 	}
 }
 
-// warmed gives what is to be said when the past is told.
-func (l *live) warmed(yield func(domain.Trigger) bool) bool {
-	if l.cfg.Warmed == nil {
-		return true
+// following is what happens next.
+func (l *live) following() Item {
+	if l.next == nil {
+		return l.fleet.Next()
 	}
-	for _, t := range l.cfg.Warmed(l.fleet) {
-		if !yield(t) {
-			return false
-		}
+	item := *l.next
+	l.next = nil
+	return item
+}
+
+// signal ends a worker, or starts it again.
+func (l *live) signal(ctx context.Context, item *Item) error {
+	if item.Signal == WorkerDies {
+		l.hosts[item.Worker].Die()
+		delete(l.hosts, item.Worker)
+		return nil
 	}
-	return true
+	err := l.raise(ctx, item.Worker)
+	if ctx.Err() != nil {
+		return nil // asked to end; the words end, too
+	}
+	return err
 }
 
 // waitUntil waits for a time; false when ctx ends first.
@@ -253,7 +290,7 @@ func (l *live) landed(s bus.Sent) bool {
 // figures are the report so far; the lock is held.
 func (l *live) figures() Report {
 	r := l.report
-	r.Seconds, r.Speed = time.Since(l.begin).Seconds(), l.speed
+	r.Seconds, r.Speed = time.Since(l.since).Seconds(), l.speed
 	r.Rate = float64(r.Sent-r.Failed) / r.Seconds
 	r.Outcomes = map[string]int{}
 	for o, n := range l.report.Outcomes {

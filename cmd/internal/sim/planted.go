@@ -1,6 +1,8 @@
 package sim
 
 import (
+	"cmp"
+	"slices"
 	"time"
 
 	"github.com/musterhq/muster/domain"
@@ -8,7 +10,7 @@ import (
 
 // Planted are accounts with a known fault, for the demo: one that is banned, one
 // whose session somebody else keeps taking over, and one whose QR code nobody
-// scans; and one that is well. Their past ends now.
+// scans; and one that is well. Their past ends now. Sorted by time.
 func Planted(now time.Time) []domain.Trigger {
 	p := planter{now: now}
 	p.up("demo-1")
@@ -25,6 +27,7 @@ func Planted(now time.Time) []domain.Trigger {
 	p.start("demo-qr", 13*time.Minute)
 	p.connect("demo-qr", 13*time.Minute-2*time.Second, "qr_received")
 	p.say("demo-qr", 12*time.Minute, "qr_received", "", nil)
+	slices.SortStableFunc(p.said, func(a, b domain.Trigger) int { return cmp.Compare(a.At, b.At) })
 	return p.said
 }
 
