@@ -268,8 +268,15 @@ func (s *Server) Connect(name string, opts ...nats.Option) (*nats.Conn, error) {
 	return nc, nil
 }
 
-// Shutdown stops the server and waits for it, at most until ctx ends.
-// Connections should have been drained before.
+// deafWithin is how long clients that read nothing are waited for once the store
+// is closed. The server itself would wait until what it writes to them fails,
+// which takes 10 s.
+const deafWithin = 2 * time.Second
+
+// Shutdown stops the server and waits for it, at most until ctx ends. When the
+// store is closed and only connections are left whose clients read nothing, they
+// are left to the end of the process, and that is no error. Connections should
+// have been drained before.
 func (s *Server) Shutdown(ctx context.Context) error {
 	done := make(chan struct{})
 	go func() {
@@ -277,10 +284,24 @@ func (s *Server) Shutdown(ctx context.Context) error {
 		s.srv.Shutdown()
 		s.srv.WaitForShutdown()
 	}()
-	select {
-	case <-done:
-		return nil
-	case <-ctx.Done():
-		return fmt.Errorf("stop NATS: it has not ended in time: %w", context.Cause(ctx))
+	look := time.NewTicker(deafWithin / 20)
+	defer look.Stop()
+	var closed time.Time // since when the store is seen closed
+	for {
+		select {
+		case <-done:
+			return nil
+		case <-ctx.Done():
+			return fmt.Errorf("stop NATS: it has not ended in time: %w", context.Cause(ctx))
+		case now := <-look.C:
+			switch {
+			case s.srv.JetStreamEnabled():
+			case closed.IsZero():
+				closed = now
+			case now.Sub(closed) >= deafWithin:
+				s.cfg.Logger.Warn("a client reads nothing and its connection is given up")
+				return nil
+			}
+		}
 	}
 }
