@@ -102,24 +102,19 @@ func classify(err error) error {
 
 // The pauses between attempts to have a message judged.
 const (
-	retryFirst = 50 * time.Millisecond
-	retryMost  = 2 * time.Second
+	retryFirst = 20 * time.Millisecond
+	retryMost  = time.Second
 )
 
-// retry tries a message again until it can be judged, or the session ends.
-// Meanwhile those behind it of its account wait.
-func (s *session) retry(ctx context.Context) message.HandlerMiddleware {
-	return middleware.Retry{
-		MaxRetries: 1 << 30, InitialInterval: retryFirst, MaxInterval: retryMost, Multiplier: 2, RandomizationFactor: 0.2,
-		ShouldRetry: func(p middleware.RetryParams) bool {
-			if unfit(p.Err) || ctx.Err() != nil {
-				return false
-			}
-			s.counts.retried.Add(1)
-			s.complain(p.Err)
-			return true
-		},
-	}.Middleware
+// waits says whether a message that could not be judged is tried again while
+// the session lasts. Meanwhile those behind it of its account wait.
+func (s *session) waits(ctx context.Context, err error) bool {
+	if unfit(err) || ctx.Err() != nil {
+		return false
+	}
+	s.counts.retried.Add(1)
+	s.complain(err)
+	return true
 }
 
 // complain logs why messages wait: not each time, for when a disk is full

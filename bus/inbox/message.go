@@ -2,7 +2,6 @@ package inbox
 
 import (
 	"fmt"
-	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -11,8 +10,6 @@ import (
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
 
-	"github.com/musterhq/muster/bus"
-	"github.com/musterhq/muster/bus/connector/cloudevents"
 	"github.com/musterhq/muster/bus/dispatch"
 	"github.com/musterhq/muster/domain"
 )
@@ -21,15 +18,13 @@ import (
 // first time, so that it counts as observed then, and once.
 const headerOrigin = "Muster-Inbox-Origin"
 
-// The metadata of a message on its way to the judge, beside its carried headers.
+// The metadata of a message on its way to the judge. What names are made of with
+// metaHeader are its headers.
 const (
 	metaSubject = "subject"
 	metaOrigin  = "origin"
+	metaHeader  = "header:"
 )
-
-// carried are the headers by which a trigger is read, beside those that are
-// attributes of a CloudEvent.
-var carried = [...]string{bus.HeaderContentType, bus.HeaderTraceparent, bus.HeaderCorrelation, bus.HeaderCausation}
 
 // origin names a message of the inbox for ever: its sequence, and when the
 // server stored it. The sequence alone would not do, because a stream that has
@@ -68,20 +63,14 @@ func (u unmarshaler) Unmarshal(m jetstream.Msg, meta *jetstream.MsgMetadata) (*m
 	w := message.NewMessage(strconv.FormatUint(o.seq, 10), m.Data())
 	w.Metadata[metaSubject] = m.Subject()
 	w.Metadata[metaOrigin] = o.String()
-	h := m.Headers()
-	if first := dispatch.Header(h, headerOrigin); first != "" {
+	for name, values := range m.Headers() {
+		if len(values) > 0 && !strings.HasPrefix(name, serverHeaders) {
+			w.Metadata[metaHeader+name] = values[0]
+		}
+	}
+	if first := w.Metadata[metaHeader+headerOrigin]; first != "" {
 		if _, err := parseOrigin(first); err == nil {
 			w.Metadata[metaOrigin] = first
-		}
-	}
-	for _, name := range carried {
-		if v := dispatch.Header(h, name); v != "" {
-			w.Metadata[name] = v
-		}
-	}
-	for name := range h {
-		if cloudevents.IsHeader(name) {
-			w.Metadata[name] = h.Get(name)
 		}
 	}
 	return w, nil
@@ -91,8 +80,8 @@ func (u unmarshaler) Unmarshal(m jetstream.Msg, meta *jetstream.MsgMetadata) (*m
 // comes from where and when the message was stored.
 func triggerOf(m *message.Message) (domain.Trigger, error) {
 	var h nats.Header
-	for name, v := range m.Metadata {
-		if slices.Contains(carried[:], name) || cloudevents.IsHeader(name) {
+	for key, v := range m.Metadata {
+		if name, ok := strings.CutPrefix(key, metaHeader); ok {
 			if h == nil {
 				h = nats.Header{}
 			}

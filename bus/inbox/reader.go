@@ -36,7 +36,7 @@ type Config struct {
 	// and again. One process of all is (nil: this one).
 	Reads func() bool
 	// InFlight is how many messages may be in this process, in judging or
-	// behind one of their account (default 4096).
+	// behind one of their account (default 2048).
 	InFlight int
 	Logger   *slog.Logger // default: discarded
 }
@@ -49,7 +49,7 @@ func (c Config) withDefaults() (Config, error) {
 		return c, fmt.Errorf("inbox: %d messages in flight", c.InFlight)
 	}
 	if c.InFlight == 0 {
-		c.InFlight = 4096
+		c.InFlight = 2048
 	}
 	if c.Reads == nil {
 		c.Reads = func() bool { return true }

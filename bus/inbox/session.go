@@ -4,16 +4,15 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"log/slog"
+	"sync"
 	"time"
 
-	"github.com/ThreeDotsLabs/watermill"
 	"github.com/ThreeDotsLabs/watermill/message"
-	"github.com/ThreeDotsLabs/watermill/message/router/middleware"
 	"github.com/nats-io/nats.go/jetstream"
 	"github.com/nats-io/nuid"
 
 	"github.com/musterhq/muster/bus"
+	"github.com/musterhq/muster/bus/pubsub"
 )
 
 // session is one reading of the inbox, from a takeover until something ends it.
@@ -21,15 +20,20 @@ type session struct {
 	*Reader
 	group  string // the consumer's name
 	judged *judgedBefore
-	sub    *subscriber
+	sub    *pubsub.Subscriber
 	router *message.Router
 }
 
 // The bounds of a session's requests and of its end.
 const (
 	requestWithin = 10 * time.Second
-	endWithin     = 30 * time.Second
+	endWithin     = 20 * time.Second
+	attemptWithin = time.Minute // of one attempt to have a message judged by another owner
 )
+
+// ackWait is how long the server waits for a sign of life of a message. A
+// reader that lives gives it; one that is dead is not waited for by the next.
+const ackWait = time.Minute
 
 // takeOver ends every earlier reading of the inbox and returns a name for the
 // next one. What was delivered and not acknowledged is delivered again, in
@@ -59,34 +63,61 @@ func (s *Store) leave(ctx context.Context, group string) error {
 	return nil
 }
 
-// newSession makes the consumer and the router in front of the judge.
+// newSession makes the subscriber and the router in front of the judge.
 func (r *Reader) newSession(ctx context.Context, group string, judged *judgedBefore) (*session, error) {
-	s := &session{Reader: r, group: group, judged: judged, sub: newSubscriber(r, group)}
-	log := watermill.NewSlogLogger(r.cfg.Logger.With("part", "router").WithGroup("watermill"))
-	if !r.cfg.Logger.Enabled(ctx, slog.LevelDebug) {
-		log = watermill.NopLogger{} // it would make its fields for every message
-	}
+	s := &session{Reader: r, group: group, judged: judged}
 	var err error
-	if s.router, err = message.NewRouter(message.RouterConfig{CloseTimeout: endWithin}, log); err != nil {
-		return nil, fmt.Errorf("read the inbox: %w", err)
-	}
-	poison, err := middleware.PoisonQueueWithFilter(parker{r.cfg.Store, &r.counts}, ParkStream, unfit)
+	s.sub, err = pubsub.NewSubscriber(r.cfg.Store.js, pubsub.SubscriberConfig{
+		Group: group, Topology: pubsub.InStream(Stream), Unmarshaler: unmarshaler{&r.counts},
+		InFlight: r.cfg.InFlight, OrderKey: func(m *message.Message) string { return m.Metadata[metaSubject] },
+		AckWait: ackWait, CloseTimeout: endWithin, Timeout: requestWithin, Logger: r.cfg.Logger,
+	})
 	if err != nil {
 		return nil, fmt.Errorf("read the inbox: %w", err)
 	}
-	s.router.AddMiddleware(poison, s.retry(ctx), middleware.Recoverer)
-	s.router.AddConsumerHandler("judge", bus.InboxSubjects, s.sub, s.judge)
+	s.router, err = pubsub.NewRouter(pubsub.RouterConfig{
+		Poison: parker{r.cfg.Store, &r.counts}, PoisonTopic: ParkStream, Poisonous: unfit,
+		Retries: 1 << 30, RetryFirst: retryFirst, RetryLimit: retryMost,
+		ShouldRetry: func(err error) bool { return s.waits(ctx, err) },
+		Timeout:     attemptWithin, CloseTimeout: endWithin, Logger: r.cfg.Logger,
+	})
+	if err != nil {
+		return nil, fmt.Errorf("read the inbox: %w", err)
+	}
+	// Subscribed here, for a router whose handler cannot subscribe never ends.
+	messages, err := s.sub.Subscribe(context.WithoutCancel(ctx), bus.InboxSubjects)
+	if err != nil {
+		return nil, fmt.Errorf("read the inbox: %w", err)
+	}
+	s.router.AddConsumerHandler("judge", bus.InboxSubjects, opened(messages), s.judge)
 	return s, nil
 }
+
+// opened is a subscription that is there already. Whoever opened it ends it.
+type opened <-chan *message.Message
+
+var _ message.Subscriber = opened(nil)
+
+// Subscribe returns the messages.
+func (o opened) Subscribe(context.Context, string) (<-chan *message.Message, error) { return o, nil }
+
+// Close does nothing.
+func (opened) Close() error { return nil }
 
 // run reads until ctx ends, and returns when everything under way is settled,
 // with why it ended.
 func (s *session) run(ctx context.Context, end context.CancelCauseFunc) error {
-	s.sub.end = end
-	stop := context.AfterFunc(ctx, func() { _ = s.router.Close() })
-	defer stop()
-	err := s.router.Run(context.WithoutCancel(ctx)) // ends when the subscriber does
-	end(errors.New("the router has ended"))
+	var closing sync.WaitGroup
+	defer closing.Wait()
+	closing.Go(func() {
+		<-ctx.Done()
+		if err := s.sub.Close(); err != nil {
+			s.cfg.Logger.Warn("the inbox's subscription was not closed in order", "error", err)
+		}
+	})
+	err := s.router.Run(context.WithoutCancel(ctx)) // ends when the subscription does
+	end(errors.New("the reading has ended, by another reader or by a fault"))
+	s.counts.held.Store(0)
 	bounded, cancel := context.WithTimeout(context.WithoutCancel(ctx), requestWithin)
 	defer cancel()
 	if errLeave := s.cfg.Store.leave(bounded, s.group); errLeave != nil {

@@ -13,6 +13,7 @@ import (
 	"github.com/musterhq/muster/bus"
 	"github.com/musterhq/muster/bus/inbox"
 	"github.com/musterhq/muster/eventlog"
+	"github.com/musterhq/muster/eventlog/codec"
 )
 
 // InboxConfig is what Inbox measures: how fast an inbox is emptied that filled
@@ -86,8 +87,11 @@ func fillInbox(ctx context.Context, cfg InboxConfig, dir string) (rate float64, 
 	begin := time.Now()
 	for i := range cfg.Messages {
 		t := step("in", i%cfg.Callers, i/cfg.Callers)
-		m := &nats.Msg{Subject: bus.InboxSubject(string(t.Account)), Data: t.AppendJSON(nil), Header: nats.Header{bus.HeaderContentType: {bus.TypeJSON}}}
-		if _, err := js.PublishMsgAsync(m, jetstream.WithStallWait(30*time.Second)); err != nil {
+		body, err := codec.AppendTrigger(nil, &t) // as the client sends its requests
+		if err != nil {
+			return 0, err
+		}
+		if _, err := js.PublishAsync(bus.InboxSubject(string(t.Account)), body, jetstream.WithStallWait(30*time.Second)); err != nil {
 			return 0, err
 		}
 	}
