@@ -1,6 +1,7 @@
 package alert
 
 import (
+	"cmp"
 	"container/heap"
 	"errors"
 	"maps"
@@ -79,6 +80,7 @@ type Core struct {
 
 	st      *state
 	changes []change
+	places  map[int]uint64 // positions that are not among the changes yet
 	timers  timers
 	flying  map[string]bool // deliveries under way
 	rules   operator.Book
@@ -100,7 +102,7 @@ type Counts struct {
 // account in a sentence.
 func newCore(cfg Settings, st *state, describe func(account domain.AccountID, kind, reason string) string, now time.Time) *Core {
 	cfg.withDefaults()
-	c := &Core{cfg: cfg, byName: map[string]*Endpoint{}, describe: describe, st: st, flying: map[string]bool{}}
+	c := &Core{cfg: cfg, byName: map[string]*Endpoint{}, describe: describe, st: st, places: map[int]uint64{}, flying: map[string]bool{}}
 	for i := range c.cfg.Endpoints {
 		c.byName[c.cfg.Endpoints[i].Name] = &c.cfg.Endpoints[i]
 	}
@@ -157,12 +159,22 @@ func (c *Core) do(ch change) {
 	c.changes = append(c.changes, ch)
 }
 
-// take returns the changes decided since the last call.
+// take returns the changes decided since the last call, the positions behind all
+// that follows from the events up to there.
 func (c *Core) take() []change {
+	for _, p := range slices.Sorted(maps.Keys(c.places)) {
+		c.do(change{At: &position{p, c.places[p]}})
+	}
+	clear(c.places)
 	list := c.changes
 	c.changes = nil
 	return list
 }
+
+// decided says that there is more for take than positions, behind that there are
+// positions.
+func (c *Core) decided() bool { return len(c.changes) > 0 }
+func (c *Core) behind() bool  { return len(c.places) > 0 }
 
 // On says whether alerts were turned on before.
 func (c *Core) on() bool { return c.st.on }
@@ -195,7 +207,7 @@ func (c *Core) itemsInOrder() (list []*item) {
 // place notes up to where the events of a partition were looked at.
 func (c *Core) place(partition int, seq uint64) {
 	if c.st.positions[partition] != seq {
-		c.do(change{At: &position{partition, seq}})
+		c.places[partition] = seq
 	}
 }
 
@@ -294,7 +306,7 @@ func (c *Core) free(now time.Time) {
 				continue
 			}
 			c.do(change{Move: &moving{Group: key, Account: account}})
-			c.join(c.byName[g.Endpoint], i, now)
+			c.join(c.byName[g.Endpoint], i, now, now.UnixNano())
 		}
 		c.settle(g, now)
 	}
@@ -375,9 +387,11 @@ const (
 // timers is a heap, the earliest first.
 type timers []timer
 
-func (t timers) Len() int           { return len(t) }
-func (t timers) Less(i, j int) bool { return t[i].at < t[j].at }
-func (t timers) Swap(i, j int)      { t[i], t[j] = t[j], t[i] }
+func (t timers) Len() int { return len(t) }
+func (t timers) Less(i, j int) bool {
+	return cmp.Or(cmp.Compare(t[i].at, t[j].at), cmp.Compare(t[i].key, t[j].key)) < 0
+}
+func (t timers) Swap(i, j int) { t[i], t[j] = t[j], t[i] }
 
 // Push is for package heap.
 func (t *timers) Push(x any) { *t = append(*t, x.(timer)) }

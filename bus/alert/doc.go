@@ -32,8 +32,8 @@
 // waiting, delivered or dead, and up to where the events were looked at. So a
 // crash loses no alert, and what was under way is sent again under the id that it
 // had. An id is made of what the alert is about (kind, account, and the sequence
-// of the event that opened it), so even a journal that has lost its last moments
-// in a power cut gives the same ids again. Two processes cannot both write the
+// of the event that opened it; of an incident, those of its first account), so even
+// a journal that has lost its last moments in a power cut gives the same ids again. Two processes cannot both write the
 // journal: each append expects the sequence that its writer has seen last.
 //
 // An alert is not sent before the earlier ones of its account have been delivered

@@ -62,6 +62,7 @@ type Engine struct {
 	core   *Core
 	after  []func() // once what was decided is stored
 	flying int
+	placed time.Time // when the positions were stored last
 	loaded chan struct{}
 	ended  chan struct{}
 }
@@ -103,7 +104,8 @@ func (e *Engine) Run(ctx context.Context) error {
 	close(e.loaded)
 	if len(e.cfg.Settings.Endpoints) > 0 {
 		for p := range e.cfg.Log.Partitions() {
-			e.wg.Go(func() { e.follow(work, p, e.core.st.positions[p]) })
+			after := e.core.st.positions[p]
+			e.wg.Go(func() { e.follow(work, p, after) })
 		}
 	}
 	// Tries outlive ctx a little: what has reached a receiver is better known.
@@ -140,7 +142,7 @@ func (e *Engine) loop(ctx, sends context.Context) error {
 		e.gather()
 		now := time.Now()
 		e.core.advance(now)
-		if err := e.store(ctx); err != nil {
+		if err := e.store(ctx, now); err != nil {
 			if ctx.Err() != nil {
 				return nil
 			}
@@ -150,6 +152,9 @@ func (e *Engine) loop(ctx, sends context.Context) error {
 			e.send(sends, *d)
 		}
 		pause := time.Hour
+		if e.core.behind() {
+			pause = placesEvery
+		}
 		if at, ok := e.core.next(); ok {
 			pause = max(0, min(pause, time.Until(at)))
 		}
@@ -181,12 +186,17 @@ func (e *Engine) takeIn(s *Seen) {
 	}
 }
 
+// placesEvery is how often positions alone are stored. One that is behind only
+// costs that some events are looked at again after a start.
+const placesEvery = 5 * time.Second
+
 // store brings what was decided into the journal and then answers who waits for it.
-func (e *Engine) store(ctx context.Context) error {
-	if changes := e.core.take(); len(changes) > 0 {
-		if err := e.journal.append(ctx, changes, e.core.st); err != nil {
+func (e *Engine) store(ctx context.Context, now time.Time) error {
+	if e.core.decided() || (e.core.behind() && now.Sub(e.placed) >= placesEvery) {
+		if err := e.journal.append(ctx, e.core.take(), e.core.st); err != nil {
 			return err
 		}
+		e.placed = now
 	}
 	for _, f := range e.after {
 		f()
@@ -237,7 +247,8 @@ func (e *Engine) drain(ctx context.Context) {
 			return
 		}
 	}
-	if err := e.store(bounded); err != nil {
+	e.placed = time.Time{}
+	if err := e.store(bounded, time.Now()); err != nil {
 		e.log.Warn("the last tries of alerts could not be noted; they are repeated under the same ids", "error", err)
 	}
 }
@@ -266,7 +277,7 @@ func (e *Engine) load(ctx context.Context) error {
 	if err := e.lookAtDamaged(ctx); err != nil {
 		return err
 	}
-	return e.store(ctx)
+	return e.store(ctx, time.Now())
 }
 
 // turnOn begins now: what stands already is noted and not told.

@@ -40,7 +40,7 @@ func TestALossThatHealsIsNotTold(t *testing.T) {
 		f.say("heals", "stop", func(t *domain.Trigger) { t.By = domain.ByUser }) // ends replaced, too
 		f.pass(time.Minute)
 		f.wantTold("attention.opened replaced stays")
-		if healed := f.engine.core.counts.Healed; healed != 1 {
+		if healed := f.counts().Healed; healed != 1 {
 			t.Errorf("%d needs healed, want 1", healed)
 		}
 	})
@@ -163,7 +163,7 @@ func TestAReceiverThatIsDownForTenMinutes(t *testing.T) {
 		if got := len(f.recv.got()); got != want {
 			t.Errorf("%d alerts were taken, want %d", got, want)
 		}
-		if failed := f.engine.core.counts.Failed; failed < 60 || failed > 200 {
+		if failed := f.counts().Failed; failed < 60 || failed > 200 {
 			t.Errorf("%d tries failed; the pauses do not grow as they should", failed)
 		}
 	})
@@ -319,7 +319,7 @@ func TestWhatIsMutedIsToldWhenTheMuteEnds(t *testing.T) {
 		f.pass(30 * time.Minute)
 		f.say("a", "start")
 		f.wantTold()
-		if muted := f.engine.core.counts.Muted; muted != 2 {
+		if muted := f.counts().Muted; muted != 2 {
 			t.Errorf("%d were muted, want 2", muted)
 		}
 		f.pass(29 * time.Minute)
@@ -342,6 +342,24 @@ func TestWhatIsMutedIsToldWhenTheMuteEnds(t *testing.T) {
 		if got := f.recv.told(); len(got) <= n || !slices.Contains(got[n:], "attention.opened banned c") {
 			t.Errorf("after the unmute %q was told", got[n:])
 		}
+	})
+}
+
+// A need that began a group and was held back is told when the mute ends, though
+// the others of its group were told long ago.
+func TestWhatWasHeldBackFromAnIncidentIsToldLater(t *testing.T) {
+	inFleet(t, Settings{Endpoints: []Endpoint{endpoint(t, "ops")}}, func(f *fleet) {
+		ids := []string{"a", "b", "c", "d", "e"}
+		f.up(ids...)
+		f.actions.append(operator.Action{Action: operator.Mute, By: "kim", Target: map[string]string{"account": "a"}, Until: time.Now().Add(time.Hour)})
+		f.pass(time.Second)
+		for _, id := range ids {
+			f.say(id, "logout", code("401"))
+		}
+		f.pass(30 * time.Minute)
+		f.wantTold("incident.opened login_needed")
+		f.pass(31 * time.Minute)
+		f.wantTold("incident.opened login_needed", "attention.opened login_needed a")
 	})
 }
 

@@ -389,6 +389,16 @@ func (f *fleet) up(accounts ...string) {
 	}
 }
 
+// counts are what the Engine has counted.
+func (f *fleet) counts() Counts {
+	f.t.Helper()
+	l, err := f.engine.List(context.Background())
+	if err != nil {
+		f.t.Fatal(err)
+	}
+	return l.Counts
+}
+
 func (f *fleet) wantTold(want ...string) {
 	f.t.Helper()
 	synctest.Wait()

@@ -14,14 +14,15 @@ func (c *Core) route(i *item, now time.Time) {
 	c.do(change{Routed: &itemRef{i.Account, i.Kind}})
 	for k := range c.cfg.Endpoints {
 		if e := &c.cfg.Endpoints[k]; e.wants(i) {
-			c.join(e, i, now)
+			c.join(e, i, now, 0)
 		}
 	}
 }
 
 // join puts a need into the endpoint's group of its kind, source and reason, or
-// begins one. What joins an incident that was told is not told again.
-func (c *Core) join(e *Endpoint, i *item, now time.Time) {
+// begins one. What joins an incident that was told is not told again. again tells
+// a group that is begun by a need that was held back from the one it was in before.
+func (c *Core) join(e *Endpoint, i *item, now time.Time, again int64) {
 	g := c.st.current[what(e.Name, i.Kind, i.Source, i.Reason)]
 	j := &joining{Account: i.Account, Phase: gathered, At: now.UnixNano(), Began: i.Since}
 	if g != nil && now.UnixNano()-g.Last <= int64(apart) && now.UnixNano()-g.First <= int64(longest) {
@@ -34,7 +35,7 @@ func (c *Core) join(e *Endpoint, i *item, now time.Time) {
 			j.Phase = within
 		}
 	} else {
-		id := nameOf("inc_", i.Kind, i.Source, i.Reason, i.Account, i.Part, i.Seq)
+		id := nameOf("inc_", i.Kind, i.Source, i.Reason, i.Account, i.Part, i.Seq, again)
 		j.group = group{ID: id, Endpoint: e.Name, Kind: i.Kind, Source: i.Source, Reason: i.Reason}
 	}
 	c.do(change{Join: j})
