@@ -19,72 +19,11 @@ import (
 	"github.com/musterhq/muster/bus/connector/connectortest"
 	"github.com/musterhq/muster/bus/connector/hub"
 	"github.com/musterhq/muster/domain"
-	"github.com/musterhq/muster/domain/lifecycle"
 )
 
-// ledger is a history in memory into which a test can put faults.
-type ledger struct {
-	mu       sync.Mutex
-	judge    *domain.Judge
-	accounts map[domain.AccountID]*domain.Account
-	events   []*domain.Event
-	before   func(*domain.Trigger) error // runs before a trigger is judged
-	looked   func()                      // runs after a look
-}
-
-func newLedger() *ledger {
-	return &ledger{judge: domain.NewJudge(lifecycle.Registry()), accounts: map[domain.AccountID]*domain.Account{}}
-}
-
-func (l *ledger) Account(_ context.Context, id domain.AccountID) (*domain.Account, error) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	a := l.accounts[id]
-	if a != nil {
-		a = a.Clone()
-	}
-	if l.looked != nil {
-		l.looked()
-	}
-	return a, nil
-}
-
-func (l *ledger) Judge(_ context.Context, t domain.Trigger) (domain.Verdict, error) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	if l.before != nil {
-		if err := l.before(&t); err != nil {
-			return domain.Verdict{}, err
-		}
-	}
-	return l.put(t), nil
-}
-
-func (l *ledger) put(t domain.Trigger) domain.Verdict {
-	d := l.judge.Decide(l.accounts[t.Account], &t, t.At)
-	if d.Event != nil {
-		l.accounts[t.Account] = domain.Evolve(l.accounts[t.Account], d.Event)
-		l.events = append(l.events, d.Event)
-	}
-	return d.Verdict
-}
-
-func (l *ledger) OfSource(_ context.Context, source string, yes func(*domain.Account) bool) (ids []domain.AccountID, err error) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	for id, a := range l.accounts {
-		if strings.HasPrefix(string(id), source+":") && yes(a) {
-			ids = append(ids, id)
-		}
-	}
-	return ids, nil
-}
-
-// lines are the log lines of the events so far.
-func (l *ledger) lines() (lines []string) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	for _, e := range l.events {
+// lines are the log lines of the events so far, with their ids.
+func lines(l *connectortest.Ledger) (lines []string) {
+	for _, e := range l.Events() {
 		_, line, _ := strings.Cut(domain.LogLine(e), "] ")
 		lines = append(lines, line+" #"+e.ID)
 	}
@@ -94,7 +33,7 @@ func (l *ledger) lines() (lines []string) {
 const secret = "a-secret-of-toys"
 
 // setup is a hub with the toy and a second source of it.
-func setup(t *testing.T, l *ledger, change func(*hub.Config)) (*hub.Hub, *bytes.Buffer) {
+func setup(t *testing.T, l *connectortest.Ledger, change func(*hub.Config)) (*hub.Hub, *bytes.Buffer) {
 	t.Helper()
 	var log bytes.Buffer
 	cfg := hub.Config{Ledger: l, Memory: &hub.MapMemory{}, Logger: slog.New(slog.NewTextHandler(&log, &slog.HandlerOptions{Level: slog.LevelDebug}))}
@@ -152,7 +91,7 @@ func TestOrderOfChecks(t *testing.T) {
 		{"as large as may be", "POST", "/hooks/toy", secret, "[" + strings.Repeat(" ", hub.MaxBody-2) + "]", 200, "", ""},
 	}
 	for _, unknown := range []bool{false, true} { // is the body's length known before?
-		l := newLedger()
+		l := connectortest.NewLedger()
 		h, log := setup(t, l, nil)
 		for _, tt := range tests {
 			w := httptest.NewRecorder()
@@ -169,7 +108,7 @@ func TestOrderOfChecks(t *testing.T) {
 				t.Errorf("%s: the answer holds %s", tt.name, body)
 			}
 		}
-		same(t, "events", l.lines(), "[]")
+		same(t, "events", lines(l), "[]")
 		for _, hidden := range []string{secret, "guess", "another", "in-the-query"} {
 			if strings.Contains(log.String(), hidden) {
 				t.Errorf("the log holds %q: %s", hidden, log)
@@ -182,7 +121,7 @@ func TestOrderOfChecks(t *testing.T) {
 }
 
 func TestDeliveries(t *testing.T) {
-	l := newLedger()
+	l := connectortest.NewLedger()
 	h, _ := setup(t, l, nil)
 	for i, step := range []struct{ body, want string }{
 		{`[{"id":"1","account":"a","triggers":["ready"]},{"id":"2","account":"b","triggers":["start"]}]`, ""},
@@ -204,7 +143,7 @@ func TestDeliveries(t *testing.T) {
 		"toy:a: RECONNECTING -x start (noop) #", "toy:a: RECONNECTING -x start (noop) #",
 		"toy:b: CONNECTING -> RUNNING via connection_ready #11", "toy:b: RUNNING -> DEGRADED via probe_failed #12",
 	}
-	got := l.lines()
+	got := lines(l)
 	if len(got) > 2 && got[0] > got[1] { // accounts of one request have no order
 		got[0], got[1] = got[1], got[0]
 	}
@@ -215,7 +154,7 @@ func TestDeliveries(t *testing.T) {
 	if !ok || len(samples) != 2 || samples[0].What != "event fly" || samples[0].Kept["event"] != "fly" || samples[1].Kept["trigger"] != "start" {
 		t.Errorf("the samples are %+v", samples)
 	}
-	for _, e := range l.events {
+	for _, e := range l.Events() {
 		if e.Source != "toy" || e.At == 0 {
 			t.Errorf("%s has source %q and time %d", domain.LogLine(e), e.Source, e.At)
 		}
@@ -224,7 +163,7 @@ func TestDeliveries(t *testing.T) {
 
 // TestNewest: of such deliveries only a repeat of the last one is known.
 func TestNewest(t *testing.T) {
-	l := newLedger()
+	l := connectortest.NewLedger()
 	h, _ := setup(t, l, nil)
 	down, up := `[{"id":"down","newest":true,"account":"a","triggers":["begin"]}]`, `[{"id":"up","newest":true,"account":"a","triggers":["ready"]}]`
 	for _, body := range []string{up, up, down, down, up, down, up, up} {
@@ -239,12 +178,12 @@ func TestNewest(t *testing.T) {
 		"toy:a: RUNNING -> DISCONNECTED via connection_lost #down~2", "toy:a: DISCONNECTED -> RECONNECTING via start #down~2#2",
 		"toy:a: RECONNECTING -> RUNNING via connection_ready #up~3",
 	}
-	same(t, "events", strings.Join(l.lines(), "\n"), strings.Join(want, "\n"))
+	same(t, "events", strings.Join(lines(l), "\n"), strings.Join(want, "\n"))
 }
 
 // TestSamplesAreTheLast: no more than twenty are kept.
 func TestSamplesAreTheLast(t *testing.T) {
-	h, _ := setup(t, newLedger(), nil)
+	h, _ := setup(t, connectortest.NewLedger(), nil)
 	for i := range 25 {
 		post(h, "/hooks/toy", secret, fmt.Sprintf(`[{"unknown":"e-%d"}]`, i))
 	}
@@ -260,14 +199,14 @@ func TestSamplesAreTheLast(t *testing.T) {
 // TestMappedOnAnOldAccount: another writer moves the account between the look and
 // the judgement; what was mapped on the older one is not judged.
 func TestMappedOnAnOldAccount(t *testing.T) {
-	l := newLedger()
+	l := connectortest.NewLedger()
 	h, _ := setup(t, l, nil)
 	post(h, "/hooks/toy", secret, `[{"id":"1","account":"a","triggers":["ready"]}]`)
 	moved := false
-	l.looked = func() {
+	l.Looked = func() {
 		if !moved {
 			moved = true
-			l.put(domain.Trigger{Account: "toy:a", Name: "connection_lost", Source: "another", HasAt: true, At: time.Now().UnixNano(), Expect: domain.NoExpect})
+			l.Put(domain.Trigger{Account: "toy:a", Name: "connection_lost", Source: "another", HasAt: true, At: time.Now().UnixNano(), Expect: domain.NoExpect})
 		}
 	}
 	if w := post(h, "/hooks/toy", secret, `[{"id":"2","account":"a","triggers":["begin"]}]`); w.Code != http.StatusOK {
@@ -276,10 +215,10 @@ func TestMappedOnAnOldAccount(t *testing.T) {
 	want := []string{
 		"toy:a: IDLE -> RUNNING via adopt #1", "toy:a: RUNNING -> DISCONNECTED via connection_lost #", "toy:a: DISCONNECTED -> RECONNECTING via start #2",
 	}
-	same(t, "events", strings.Join(l.lines(), "\n"), strings.Join(want, "\n"))
+	same(t, "events", strings.Join(lines(l), "\n"), strings.Join(want, "\n"))
 
-	l.looked = func() { // and one that never stops is given up
-		l.put(domain.Trigger{Account: "toy:a", Name: "user_action_needed", HasAt: true, At: time.Now().UnixNano(), Expect: domain.NoExpect})
+	l.Looked = func() { // and one that never stops is given up
+		l.Put(domain.Trigger{Account: "toy:a", Name: "user_action_needed", HasAt: true, At: time.Now().UnixNano(), Expect: domain.NoExpect})
 	}
 	if w := post(h, "/hooks/toy", secret, `[{"id":"3","account":"a","triggers":["start"]}]`); w.Code != http.StatusServiceUnavailable {
 		t.Errorf("%d %s, want 503", w.Code, w.Body)
@@ -289,10 +228,10 @@ func TestMappedOnAnOldAccount(t *testing.T) {
 // TestTheLogTakesNothing: the peer is told to come again, and what it repeats is
 // judged once.
 func TestTheLogTakesNothing(t *testing.T) {
-	l := newLedger()
+	l := connectortest.NewLedger()
 	h, log := setup(t, l, nil)
 	fault := errors.New("the disk is on fire")
-	l.before = func(*domain.Trigger) error { return fault }
+	l.Before = func(*domain.Trigger) error { return fault }
 	body := `[{"id":"1","account":"a","triggers":["ready"]},{"id":"2","account":"b","triggers":["ready"]},{"unknown":"x"}]`
 	w := post(h, "/hooks/toy", secret, body)
 	if w.Code != http.StatusServiceUnavailable || w.Header().Get("Retry-After") == "" || strings.Contains(w.Body.String(), "fire") {
@@ -301,7 +240,7 @@ func TestTheLogTakesNothing(t *testing.T) {
 	if !strings.Contains(log.String(), "the disk is on fire") {
 		t.Errorf("the operator is not told: %s", log)
 	}
-	l.before = func(t *domain.Trigger) error {
+	l.Before = func(t *domain.Trigger) error {
 		if t.Account == "toy:b" {
 			return fault
 		}
@@ -310,11 +249,11 @@ func TestTheLogTakesNothing(t *testing.T) {
 	if w := post(h, "/hooks/toy", secret, body); w.Code != http.StatusServiceUnavailable {
 		t.Errorf("half of it: %d, want 503", w.Code)
 	}
-	l.before = nil
+	l.Before = nil
 	if w := post(h, "/hooks/toy", secret, body); w.Code != http.StatusOK {
 		t.Errorf("at last: %d", w.Code)
 	}
-	same(t, "events", l.lines(), []string{"toy:a: IDLE -> RUNNING via adopt #1", "toy:b: IDLE -> RUNNING via adopt #2"})
+	same(t, "events", lines(l), []string{"toy:a: IDLE -> RUNNING via adopt #1", "toy:b: IDLE -> RUNNING via adopt #2"})
 	s := h.Stats()[0]
 	same(t, "counters", fmt.Sprint(s.Unavailable, s.Facts, s.Duplicates, s.Unmapped), "2 1 1 1")
 }
@@ -322,11 +261,11 @@ func TestTheLogTakesNothing(t *testing.T) {
 // TestALaterTriggerIsWaitedFor: once the first trigger of a delivery is stored,
 // the peer's repeat would be a duplicate; so the second one is tried on.
 func TestALaterTriggerIsWaitedFor(t *testing.T) {
-	l := newLedger()
+	l := connectortest.NewLedger()
 	h, _ := setup(t, l, nil)
 	post(h, "/hooks/toy", secret, `[{"id":"1","account":"a","triggers":["ready"]}]`)
 	faults := 3
-	l.before = func(t *domain.Trigger) error {
+	l.Before = func(t *domain.Trigger) error {
 		if t.Name == "start" && faults > 0 {
 			faults--
 			return errors.New("not now")
@@ -336,13 +275,13 @@ func TestALaterTriggerIsWaitedFor(t *testing.T) {
 	if w := post(h, "/hooks/toy", secret, `[{"id":"2","account":"a","triggers":["begin"]}]`); w.Code != http.StatusOK || faults != 0 {
 		t.Errorf("%d, %d faults left", w.Code, faults)
 	}
-	same(t, "state", l.accounts["toy:a"].State, "RECONNECTING")
+	same(t, "state", l.Peek("toy:a").State, "RECONNECTING")
 }
 
 // TestOneAccountInOrder: deliveries of one account are served one after the other,
 // others side by side.
 func TestOneAccountInOrder(t *testing.T) {
-	l := newLedger()
+	l := connectortest.NewLedger()
 	h, _ := setup(t, l, nil)
 	var wg sync.WaitGroup
 	for i := range 64 {
@@ -357,18 +296,18 @@ func TestOneAccountInOrder(t *testing.T) {
 		})
 	}
 	wg.Wait()
-	same(t, "version of the one", l.accounts["toy:a"].Version, 32)
-	same(t, "accounts", len(l.accounts), 33)
+	same(t, "version of the one", l.Peek("toy:a").Version, 32)
+	same(t, "accounts", len(l.Accounts()), 33)
 	same(t, "conflicts", h.Stats()[0].Outcomes["conflict"], 0)
 }
 
 // TestTooManyAtOnce: beyond the bound a peer is told to come again; Close lets
 // those finish that are inside.
 func TestTooManyAtOnce(t *testing.T) {
-	l := newLedger()
+	l := connectortest.NewLedger()
 	h, _ := setup(t, l, func(c *hub.Config) { c.Most = 1 })
 	inside, leave := make(chan struct{}), make(chan struct{})
-	l.before = func(*domain.Trigger) error { close(inside); <-leave; return nil }
+	l.Before = func(*domain.Trigger) error { close(inside); <-leave; return nil }
 	done := make(chan int)
 	go func() {
 		done <- post(h, "/hooks/toy", secret, `[{"id":"1","account":"a","triggers":["ready"]}]`).Code
@@ -392,7 +331,7 @@ func TestTooManyAtOnce(t *testing.T) {
 
 // TestSlowAndDyingSenders over real connections.
 func TestSlowAndDyingSenders(t *testing.T) {
-	l := newLedger()
+	l := connectortest.NewLedger()
 	h, _ := setup(t, l, func(c *hub.Config) { c.BodyWithin = 100 * time.Millisecond })
 	srv := httptest.NewServer(h)
 	defer srv.Close()
@@ -423,15 +362,15 @@ func TestSlowAndDyingSenders(t *testing.T) {
 	}
 	dying.Close()
 	until(t, func() bool { return h.Stats()[0].Aborted == 2 })
-	same(t, "events", l.lines(), "[]")
+	same(t, "events", lines(l), "[]")
 
 	gone := dial() // sends all and goes before the answer
 	if _, err := io.WriteString(gone, head+body); err != nil {
 		t.Fatal(err)
 	}
 	gone.Close()
-	until(t, func() bool { return len(l.lines()) == 1 })
-	same(t, "events", l.lines(), "[toy:a: IDLE -> RUNNING via adopt #1]")
+	until(t, func() bool { return len(lines(l)) == 1 })
+	same(t, "events", lines(l), "[toy:a: IDLE -> RUNNING via adopt #1]")
 
 	patient := dial() // the time for a body is no time for the next request
 	defer patient.Close()
@@ -478,7 +417,7 @@ func until(t *testing.T, ok func() bool) {
 
 func TestTwoSourcesOfOneName(t *testing.T) {
 	s := &connector.Source{Kind: "toy", Name: "toy", Secrets: []string{secret}}
-	_, err := hub.New(hub.Config{Ledger: newLedger(), Memory: &hub.MapMemory{}}, []hub.Entry{{Connector: connectortest.Toy{}, Source: s}, {Connector: connectortest.Toy{}, Source: s}})
+	_, err := hub.New(hub.Config{Ledger: connectortest.NewLedger(), Memory: &hub.MapMemory{}}, []hub.Entry{{Connector: connectortest.Toy{}, Source: s}, {Connector: connectortest.Toy{}, Source: s}})
 	if err == nil || !strings.Contains(err.Error(), `two sources "toy"`) {
 		t.Errorf("got %v", err)
 	}
