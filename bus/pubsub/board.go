@@ -188,6 +188,13 @@ func (b *board) lowest() uint64 {
 	return 0
 }
 
+// count returns how many items are held.
+func (b *board) count() int {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return len(b.held)
+}
+
 func (b *board) heldLocked() []uint64 {
 	seqs := make([]uint64, 0, len(b.held))
 	for seq := range b.held {

@@ -133,6 +133,8 @@ func (s *subscription) readOnce() (jetstream.ConsumeContext, error) {
 		select {
 		case <-s.stopCtx.Done():
 			return cctx, nil
+		case <-s.reread:
+			r.loseTrack()
 		case <-r.lost:
 			stopReading(cctx)
 			return nil, errors.New("deliveries were lost with the connection")
@@ -216,12 +218,15 @@ func (r *reading) follows(meta *jetstream.MsgMetadata) bool {
 	}
 	seq := meta.Sequence.Consumer
 	if r.sub.solo && r.next != 0 && seq > r.next {
-		r.once.Do(func() { close(r.lost) })
+		r.loseTrack()
 		return false
 	}
 	r.next = seq + 1
 	return true
 }
+
+// loseTrack ends the reading: what still comes is not looked at.
+func (r *reading) loseTrack() { r.once.Do(func() { close(r.lost) }) }
 
 // unmarshal makes a message of an item. A panic is a fault of the message.
 func (s *subscription) unmarshal(it *item) (msg *message.Message, err error) {

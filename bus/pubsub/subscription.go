@@ -45,6 +45,7 @@ type subscription struct {
 	beginStop context.CancelFunc
 	giveUp    chan struct{} // closed: no longer wait for acknowledgements
 	done      chan struct{} // closed: all is over, out is closed
+	reread    chan struct{} // deliveries were lost: begin reading anew
 	suspicion suspicion
 }
 
@@ -68,6 +69,7 @@ func newSubscription(s *Subscriber, topic string, route Route, cons jetstream.Co
 		log:  s.cfg.Logger.With("topic", topic, "stream", route.Stream, "group", s.cfg.Group),
 		solo: s.cfg.Exclusive || s.cfg.Group == "",
 		out:  make(chan *message.Message), giveUp: make(chan struct{}), done: make(chan struct{}),
+		reread: make(chan struct{}, 1),
 	}
 	sub.suspicion.reconnects = sub.nc.Stats().Reconnects
 	sub.stopCtx, sub.beginStop = context.WithCancel(context.Background())

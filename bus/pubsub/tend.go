@@ -31,7 +31,8 @@ func (s *subscription) tend(done <-chan struct{}) {
 }
 
 // reconnected repeats the latest acknowledgements, if the consumer is the one
-// that they were meant for.
+// that they were meant for. When nobody else reads it and the server has more
+// under way than is here, deliveries were lost: reading begins anew.
 func (s *subscription) reconnected() {
 	s.suspicion.arise(s.cfg.AckWait)
 	ctx, cancel := s.bound(s.stopCtx)
@@ -46,6 +47,15 @@ func (s *subscription) reconnected() {
 	}
 	for _, reply := range s.board.lastAcks() {
 		s.send(reply, ackDone)
+	}
+	if !s.solo {
+		return
+	}
+	if info, err := s.look(ctx); err == nil && info.NumAckPending > s.board.count() {
+		select {
+		case s.reread <- struct{}{}:
+		default:
+		}
 	}
 }
 
