@@ -2,7 +2,6 @@ package evolution
 
 import (
 	"errors"
-	"fmt"
 	"time"
 
 	"github.com/golang-jwt/jwt/v5"
@@ -21,14 +20,13 @@ var proofs = map[string]func(s *connector.Source, r *connector.Request) error{
 	"body_apikey": bodyKey,
 }
 
-// Auths lists what the setting auth may be.
-func Auths() []string { return []string{"header", "jwt", "body_apikey"} }
+var errAuth = errors.New("the source's auth is set to something that does not exist; want header, jwt or body_apikey")
 
 // Authentic checks the proof that the source is set to.
 func (Connector) Authentic(s *connector.Source, r *connector.Request) error {
 	check, known := proofs[s.Auth]
 	if !known {
-		return fmt.Errorf("the source's auth is set to something that does not exist; want header, jwt or body_apikey")
+		return errAuth
 	}
 	return check(s, r)
 }

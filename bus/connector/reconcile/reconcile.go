@@ -59,9 +59,6 @@ type shared struct {
 	rate   *rate.Limiter
 }
 
-// Kinds lists the kinds of connectors whose servers can be asked.
-func Kinds() []string { return []string{"evolution", "waha"} }
-
 // New returns a reconciler for those sources that can be asked. The error names
 // what is missing, or a source whose kind cannot be asked.
 func New(cfg Config) (*Reconciler, error) {
