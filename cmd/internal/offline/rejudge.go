@@ -7,6 +7,8 @@ import (
 	"strings"
 
 	"github.com/musterhq/muster/domain"
+	"github.com/musterhq/muster/domain/machine"
+	"github.com/musterhq/muster/domain/trace"
 	"github.com/musterhq/muster/eventlog/archive"
 	"github.com/musterhq/muster/eventlog/codec"
 )
@@ -76,8 +78,8 @@ const (
 // own recorded triggers are left out, since the clock makes them again; what
 // was not stored (the beats whose absence they tell) is taken as recorded.
 // each, when it is not nil, gets every difference.
-func Rejudge(ctx context.Context, a *archive.Archive, judge *domain.Judge, o Options, each func(Difference)) (*Rejudged, error) {
-	r := &rejudging{judge: judge, o: o, each: each, accounts: map[domain.AccountID]*twin{}, edges: map[edgeKey]*EdgeDifference{}}
+func Rejudge(ctx context.Context, a *archive.Archive, table *Table, o Options, each func(Difference)) (*Rejudged, error) {
+	r := &rejudging{table: table, o: o, each: each, accounts: map[domain.AccountID]*twin{}, edges: map[edgeKey]*EdgeDifference{}}
 	for p := range a.Partitions() {
 		if err := r.partition(ctx, a, p); err != nil {
 			return nil, fmt.Errorf("rejudge partition %d: %w", p, err)
@@ -98,7 +100,7 @@ type edgeKey struct {
 }
 
 type rejudging struct {
-	judge    *domain.Judge
+	table    *Table
 	o        Options
 	each     func(Difference)
 	accounts map[domain.AccountID]*twin
@@ -148,8 +150,8 @@ func (r *rejudging) event(partition int, seq uint64, e *domain.Event) {
 	}
 	r.out.Triggers++
 	r.fire(t, e.Recorded-1)
-	said := e.Said()
-	d := r.judge.Decide(t.would, &said, e.Recorded)
+	said := r.table.said(e)
+	d := r.table.judge.Decide(t.would, &said, e.Recorded)
 	if d.Event != nil {
 		t.would = domain.Evolve(t.would, d.Event)
 	}
@@ -166,11 +168,11 @@ func (r *rejudging) event(partition int, seq uint64, e *domain.Event) {
 // fire judges what is due until a time.
 func (r *rejudging) fire(t *twin, until int64) {
 	for t.would != nil {
-		d, ok := r.judge.Due(t.would)
+		d, ok := r.table.judge.Due(t.would)
 		if !ok || d.At > until {
 			return
 		}
-		own := r.judge.Decide(t.would, &d.Trigger, d.At)
+		own := r.table.judge.Decide(t.would, &d.Trigger, d.At)
 		if own.Event == nil {
 			return
 		}
@@ -250,4 +252,46 @@ func (r *rejudging) result() *Rejudged {
 		out.Examples = []Difference{}
 	}
 	return out
+}
+
+// Table is the table under which a history is judged again.
+type Table struct {
+	judge   *domain.Judge
+	session string // the machine that replaces those of accounts; "" = none does
+	base    string // … of accounts with a machine of this name, in any version; "" = of all
+}
+
+// NewTable makes a table of the machines that opts name, at most one for each
+// family. The session machine replaces that of the accounts whose machine has
+// the same name in another version, and, when no machine of that name is known
+// beside it, that of all accounts.
+func NewTable(opts trace.Options) (*Table, error) {
+	judge, err := trace.NewJudge(opts)
+	if err != nil {
+		return nil, err
+	}
+	t := &Table{judge: judge}
+	for _, name := range opts.Defaults {
+		m, ok := opts.Machines.Get(name)
+		if !ok || m.Family() != machine.FamilySession {
+			continue
+		}
+		t.session = m.Name()
+		base, _, _ := strings.Cut(t.session, "@")
+		for _, other := range opts.Machines.List() {
+			if b, _, _ := strings.Cut(other.Name(), "@"); b == base && other.Name() != t.session {
+				t.base = base
+			}
+		}
+	}
+	return t, nil
+}
+
+// said is the trigger of an event as this table is to judge it.
+func (t *Table) said(e *domain.Event) domain.Trigger {
+	said := e.Said()
+	if base, _, _ := strings.Cut(e.Machine, "@"); e.Version == 1 && t.session != "" && (t.base == "" || t.base == base) {
+		said.Machine = t.session
+	}
+	return said
 }

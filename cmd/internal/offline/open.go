@@ -1,0 +1,54 @@
+package offline
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"github.com/musterhq/muster/bus"
+	"github.com/musterhq/muster/eventlog/natslog"
+)
+
+// OpenServer opens the log that a server keeps, and never creates one: there is
+// none is an eventlog.ErrNotFound. close must be called.
+func OpenServer(ctx context.Context, cfg bus.ConnectConfig) (log History, close func(), err error) {
+	nc, err := bus.Connect(ctx, cfg)
+	if err != nil {
+		return nil, nil, err
+	}
+	if log, err = natslog.OpenReader(ctx, nc); err != nil {
+		nc.Close()
+		return nil, nil, err
+	}
+	return log, nc.Close, nil
+}
+
+// OpenData opens the log in the data folder of a server that is not running, by
+// a server of its own that nobody else can reach. close must be called.
+func OpenData(ctx context.Context, dir string) (log History, close func(), err error) {
+	lock, err := bus.LockDir(dir)
+	if err != nil {
+		return nil, nil, err
+	}
+	srv, err := bus.StartServer(ctx, bus.ServerConfig{Dir: dir, Listen: "127.0.0.1:0", Sync: bus.SyncGroup})
+	if err != nil {
+		return nil, nil, errors.Join(err, lock.Unlock())
+	}
+	stop := func() {
+		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), 20*time.Second)
+		defer cancel()
+		_ = srv.Shutdown(ctx)
+		_ = lock.Unlock()
+	}
+	nc, err := srv.Connect("muster offline")
+	if err != nil {
+		stop()
+		return nil, nil, err
+	}
+	if log, err = natslog.OpenReader(ctx, nc); err != nil {
+		nc.Close()
+		stop()
+		return nil, nil, err
+	}
+	return log, func() { nc.Close(); stop() }, nil
+}

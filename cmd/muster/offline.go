@@ -1,0 +1,69 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"io/fs"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/musterhq/muster/cmd/internal/offline"
+	"github.com/musterhq/muster/eventlog"
+	"github.com/musterhq/muster/eventlog/archive"
+)
+
+// source is where a history is read from: a server, or the data of a stopped one.
+type source struct {
+	data string
+}
+
+// log opens the history. done must be called.
+func (s *source) log(ctx context.Context, c *cli) (log offline.History, done func(), err error) {
+	if s.data == "" {
+		log, done, err = offline.OpenServer(ctx, c.connectConfig("muster offline"))
+	} else {
+		log, done, err = offline.OpenData(ctx, s.data)
+	}
+	if errors.Is(err, eventlog.ErrNotFound) {
+		err = as(errNotFound, err)
+	}
+	return log, done, c.hint(err)
+}
+
+// openArchive opens an archive for reading.
+func openArchive(dir string) (*archive.Archive, error) {
+	a, err := archive.OpenArchive(dir)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, as(errNotFound, err)
+	}
+	return a, err
+}
+
+// parseUntil reads a point of a history: a time, or sequences by partition
+// ("120" for all of them, "0=120,1=98" for each).
+func parseUntil(text string, partitions int) (at int64, seqs map[int]uint64, err error) {
+	if text == "" {
+		return 0, nil, nil
+	}
+	if t, err := time.Parse(time.RFC3339Nano, text); err == nil {
+		return t.UnixNano(), nil, nil
+	}
+	seqs = map[int]uint64{}
+	if n, err := strconv.ParseUint(text, 10, 64); err == nil {
+		for p := range partitions {
+			seqs[p] = n
+		}
+		return 0, seqs, nil
+	}
+	for _, part := range strings.Split(text, ",") {
+		p, n, ok := strings.Cut(part, "=")
+		partition, err1 := strconv.Atoi(p)
+		seq, err2 := strconv.ParseUint(n, 10, 64)
+		if !ok || err1 != nil || err2 != nil || partition < 0 || partition >= partitions {
+			return 0, nil, usage("--until is %q; it is a time such as 2026-01-01T10:00:00Z, a sequence, or sequences by partition such as 0=120,1=98", text)
+		}
+		seqs[partition] = seq
+	}
+	return 0, seqs, nil
+}
