@@ -1,23 +1,33 @@
-// Package worker is a worker's side of being known to Muster: a process that
-// hosts connections says hello, beats for as long as it lives, and says goodbye.
+// Package worker is for those who write connectors: a process that hosts
+// connections of accounts.
 //
-// It owns the beat and nothing else: the worker's connections, its triggers
-// (sent with [bus.Client], their Source the worker's name) and its accounts are
-// the caller's. Authoritative for who lives is Muster.
+// There are two levels. [Worker] only makes the process known: it says hello,
+// beats for as long as it lives, and says goodbye. [Kit] does the rest of what a
+// connector needs, too: it stamps what is said of an account with source, epoch,
+// seq and id, tells the author's functions what is wanted (connect, reconnect,
+// stop, log out), waits longer and longer between tries, and ends in phases none
+// of which can hang. The package's example is a complete connector.
 //
-//	w, err := worker.Start(ctx, nc, worker.Config{Name: "waha-1"})
-//	…                      // now report what the accounts are
-//	err = w.Stop(ctx)      // goodbye
+//	err := worker.Serve(ctx, nc, worker.KitConfig{
+//		Config:    worker.Config{Name: "waha-1"},
+//		Connector: worker.Connector{Connect: connect},
+//		Accounts:  []string{"acct-1", "acct-2"},
+//	})
+//
+// Authoritative for who lives, and for what is wanted of an account, is Muster.
+// The connections are the author's.
 //
 // Say hello before the first trigger of the process: a hello of another run
 // makes Muster take every account of that name for lost until it is reported
 // anew.
 //
-// What happens when something fails: while the connection is lost, beats wait
-// for it and Muster waits for beats; when that takes longer than three of them,
-// Muster forbids the accounts to send and some time later takes them for lost.
-// Once the worker is heard again it is told so ([Config.Lapsed]). A process that
-// is killed is noticed in the same way.
+// What happens when something fails: while the connection to the server is lost,
+// words and beats wait for it and Muster waits for beats; when that takes longer
+// than three of them, Muster forbids the accounts to send and some time later
+// takes them for lost. Once the worker is heard again it is told so
+// ([Config.Lapsed]), and a Kit reports its accounts. A process that is killed is
+// noticed in the same way. What is wanted is heard live on the feed, which may
+// leave something out; a Kit asks again every minute and after a lost connection.
 package worker
 
 import (
