@@ -77,6 +77,9 @@ func (h *Hub) deliver(ctx context.Context, e *endpoint, req *connector.Request, 
 
 // run serves jobs: those of one account in order, accounts side by side.
 func (h *Hub) run(ctx context.Context, e *endpoint, req *connector.Request, list []connector.Delivery, jobs []*job) error {
+	if len(jobs) == 1 {
+		return h.chain(ctx, e, req, list, jobs)
+	}
 	chains := map[domain.AccountID][]*job{}
 	var order []domain.AccountID
 	for _, j := range jobs {

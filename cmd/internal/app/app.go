@@ -107,6 +107,9 @@ func (a *App) NATSURL() string {
 	return a.server.URL()
 }
 
+// HTTPAddr is where HTTP clients connect, host:port, once the App is ready.
+func (a *App) HTTPAddr() string { return a.cfg.HTTP }
+
 // Writers are the partitions' writers, for a program that runs in this process.
 // nil before they are open.
 func (a *App) Writers() *command.Set { return a.set }
