@@ -84,7 +84,7 @@ func whatsAppConnection() []edge {
 		{On: names{"reconnect_failed"}, From: names{disconnected, stopped}},
 
 		{On: names{"connection_lost", "connection_replaced", "banned", "connect_refused"},
-			From: names{connecting, syncing, running, degraded, reconnecting}, To: disconnected},
+			From: names{connecting, qrRequired, syncing, running, degraded, reconnecting}, To: disconnected},
 		{On: names{"connection_lost", "connection_replaced", "banned", "connect_refused"},
 			From: names{disconnected, loggedOut, stopped}},
 	}

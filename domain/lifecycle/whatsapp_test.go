@@ -55,10 +55,10 @@ const grid = `
 	connection_ready    -3 R! R! R! .  R!  R! R! R!2 R!2
 	reconnect_success   -  R! -  R! .  R!4 R! R! -   -
 	reconnect_failed    -  X  -  X  X  X   .  X  -   .
-	connection_lost     -  X  -  X  X  X   .  X  .   .
-	connection_replaced -  X  -  X  X  X   .  X  .   .
-	banned              -  X  -  X  X  X   .  X  .   .
-	connect_refused     -  X  -  X  X  X   .  X  .   .
+	connection_lost     -  X  X  X  X  X   .  X  .   .
+	connection_replaced -  X  X  X  X  X   .  X  .   .
+	banned              -  X  X  X  X  X   .  X  .   .
+	connect_refused     -  X  X  X  X  X   .  X  .   .
 	rate_limited        -  .  -  .  D6 .   .  .  -   -
 	restricted          -  .  .  .  .  .   .  .  .   .
 	restriction_lifted  -  .  .  .  .  R!4 .  .  .   .
