@@ -34,8 +34,8 @@ short: ## The quick tests only, without the race detector
 	$(GO) test -short ./...
 
 .PHONY: crash
-crash: ## Kill -9 under load, 200 rounds (make test does 25)
-	MUSTER_CRASH_ROUNDS=200 $(GO) test -count=1 -timeout 60m -run 'Kill9' -v ./cmd/internal/e2e
+crash: ## Kill -9 and ends in order under load, 200 rounds each (make test does 25 and 50)
+	MUSTER_CRASH_ROUNDS=200 MUSTER_SHUTDOWN_ROUNDS=200 $(GO) test -count=1 -timeout 60m -run 'Kill9|ShutdownUnderLoad' -v ./cmd/internal/e2e
 
 .PHONY: powercut
 powercut: ## Cut the power under load: writes that were not synced are thrown away (needs FUSE)

@@ -8,15 +8,17 @@ import (
 	"time"
 )
 
-// rounds is how often TestKill9 kills the server; MUSTER_CRASH_ROUNDS raises it.
-func rounds(t *testing.T) int {
-	v := os.Getenv("MUSTER_CRASH_ROUNDS")
+// roundsOf is how often a test does what it does: as its variable says, else
+// usual times.
+func roundsOf(t *testing.T, variable string, usual int) int {
+	t.Helper()
+	v := os.Getenv(variable)
 	if v == "" {
-		return 25
+		return usual
 	}
 	n, err := strconv.Atoi(v)
 	if err != nil || n < 1 {
-		t.Fatalf("MUSTER_CRASH_ROUNDS=%q: a number of rounds is wanted", v)
+		t.Fatalf("%s=%q: a number of rounds is wanted", variable, v)
 	}
 	return n
 }
@@ -34,7 +36,7 @@ func TestKill9(t *testing.T) {
 	// A small number of events between snapshots lets many kills fall into one.
 	args := []string{"--data", dir, "--log-transitions=false", "--snapshot-every", "2000"}
 	p := serve(t, args...)
-	for round := range rounds(t) {
+	for round := range roundsOf(t, "MUSTER_CRASH_ROUNDS", 25) {
 		stop, ended := make(chan struct{}), make(chan struct{})
 		before := l.size()
 		go func() {
