@@ -78,11 +78,8 @@ func (p *Publisher) PublishAcked(ctx context.Context, topic string, messages ...
 // index of the message that failed.
 func (p *Publisher) oneByOne(ctx context.Context, route Route, messages []*message.Message, acks []*jetstream.PubAck) (int, error) {
 	for i, m := range messages {
-		nm, err := p.marshal(route, m)
-		if err != nil {
-			return i, err
-		}
-		if acks[i], err = p.publishOne(ctx, route, m, nm); err != nil {
+		var err error
+		if acks[i], err = p.publishOne(ctx, route, m); err != nil {
 			return i, err
 		}
 	}
@@ -91,8 +88,8 @@ func (p *Publisher) oneByOne(ctx context.Context, route Route, messages []*messa
 
 // publishOne sends a message and waits for it. A topic whose stream does not
 // exist yet gets it, when the route says how.
-func (p *Publisher) publishOne(ctx context.Context, route Route, m *message.Message, nm *nats.Msg) (*jetstream.PubAck, error) {
-	ack, err := p.attempt(ctx, route, m, nm)
+func (p *Publisher) publishOne(ctx context.Context, route Route, m *message.Message) (*jetstream.PubAck, error) {
+	ack, err := p.attempt(ctx, route, m)
 	if route.Create == nil || !errors.Is(err, jetstream.ErrNoStreamResponse) {
 		return ack, err
 	}
@@ -101,12 +98,12 @@ func (p *Publisher) publishOne(ctx context.Context, route Route, m *message.Mess
 	if created, cerr := route.ensure(bounded, p.js); cerr != nil || !created {
 		return nil, errors.Join(err, cerr)
 	}
-	return p.attempt(ctx, route, m, nm)
+	return p.attempt(ctx, route, m)
 }
 
 // attempt does not wait on after the connection was lost: no answer would come.
-func (p *Publisher) attempt(ctx context.Context, route Route, m *message.Message, nm *nats.Msg) (*jetstream.PubAck, error) {
-	f, err := p.async.PublishMsgAsync(nm, jetstream.WithStallWait(p.cfg.Timeout))
+func (p *Publisher) attempt(ctx context.Context, route Route, m *message.Message) (*jetstream.PubAck, error) {
+	f, err := p.send(route, m)
 	if err != nil {
 		return nil, err
 	}
@@ -121,28 +118,43 @@ func (p *Publisher) pipelined(ctx context.Context, route Route, messages []*mess
 		return i, err
 	}
 	futures := make([]jetstream.PubAckFuture, len(messages))
-	failed, failure := len(messages), error(nil)
+	var failed int
+	var failure error
+	fail := func(i int, err error) {
+		if failure == nil || i < failed {
+			failed, failure = i, err
+		}
+	}
 	sent, settled := 1, 1
-	for settled < sent || (sent < len(messages) && failure == nil) {
-		if sent < len(messages) && failure == nil && sent-settled < p.cfg.InFlight {
-			nm, err := p.marshal(route, messages[sent])
-			if err == nil {
-				futures[sent], err = p.async.PublishMsgAsync(nm, jetstream.WithStallWait(p.cfg.Timeout))
+	more := func() bool { return failure == nil && sent < len(messages) }
+	for more() || settled < sent {
+		for ; more() && sent-settled < p.cfg.InFlight; sent++ {
+			var err error
+			if futures[sent], err = p.send(route, messages[sent]); err != nil {
+				fail(sent, err)
+				break
 			}
-			if err != nil {
-				failed, failure = sent, err
-				continue
+		}
+		until := sent
+		if more() { // half of them, so that it is not one by one from here on
+			until -= p.cfg.InFlight / 2
+		}
+		for ; settled < until; settled++ {
+			var err error
+			if acks[settled], err = p.await(ctx, route, messages[settled], futures[settled]); err != nil {
+				fail(settled, err)
 			}
-			sent++
-			continue
 		}
-		ack, err := p.await(ctx, route, messages[settled], futures[settled])
-		if acks[settled] = ack; err != nil && settled < failed {
-			failed, failure = settled, err
-		}
-		settled++
 	}
 	return failed, failure
+}
+
+func (p *Publisher) send(route Route, m *message.Message) (jetstream.PubAckFuture, error) {
+	nm, err := p.marshal(route, m)
+	if err != nil {
+		return nil, err
+	}
+	return p.async.PublishMsgAsync(nm, jetstream.WithStallWait(p.cfg.Timeout))
 }
 
 func (p *Publisher) await(ctx context.Context, route Route, m *message.Message, f jetstream.PubAckFuture) (*jetstream.PubAck, error) {
