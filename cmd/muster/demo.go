@@ -111,7 +111,7 @@ func (f *demoFlags) play() (*sim.Play, error) {
 func (f *demoFlags) config() (cfg config.Config, remove func() error, err error) {
 	cfg, remove = config.Default(), func() error { return nil }
 	cfg.Beat, cfg.RecoverAfter = 2*time.Second, 15*time.Second // so that a dead worker is soon seen
-	cfg.LogLevel = "error" // what the faults bring is asked for, not logged
+	cfg.LogLevel = "error"                                     // what the faults bring is asked for, not logged
 	if cfg.NATSListen, err = freeOr(f.nats); err != nil {
 		return cfg, remove, err
 	}
@@ -122,7 +122,10 @@ func (f *demoFlags) config() (cfg config.Config, remove func() error, err error)
 		if cfg.Data, err = os.MkdirTemp("", "muster-demo-*"); err != nil {
 			return cfg, remove, fmt.Errorf("make a folder for the demo: %w", err)
 		}
-		remove = func() error { return os.RemoveAll(cfg.Data) }
+		return cfg, func() error { return os.RemoveAll(cfg.Data) }, nil
+	}
+	if there, err := os.ReadDir(cfg.Data); err == nil && len(there) > 0 {
+		return cfg, remove, usage("--data %s is not empty; the demo makes a history of its own. To look at an old one: muster serve --data %[1]s", cfg.Data)
 	}
 	return cfg, remove, nil
 }
