@@ -122,12 +122,24 @@ func (f *demoFlags) config() (cfg config.Config, remove func() error, err error)
 		if cfg.Data, err = os.MkdirTemp("", "muster-demo-*"); err != nil {
 			return cfg, remove, fmt.Errorf("make a folder for the demo: %w", err)
 		}
-		return cfg, func() error { return os.RemoveAll(cfg.Data) }, nil
+		return cfg, func() error { return removeAll(cfg.Data) }, nil
 	}
 	if there, err := os.ReadDir(cfg.Data); err == nil && len(there) > 0 {
 		return cfg, remove, usage("--data %s is not empty; the demo makes a history of its own. To look at an old one: muster serve --data %[1]s", cfg.Data)
 	}
 	return cfg, remove, nil
+}
+
+// removeAll removes a folder. A server that was slow to end may still write into
+// it, so it is tried for some seconds.
+func removeAll(dir string) (err error) {
+	for range 50 {
+		if err = os.RemoveAll(dir); err == nil {
+			return nil
+		}
+		time.Sleep(100 * time.Millisecond)
+	}
+	return fmt.Errorf("remove the demo's folder: %w", err)
 }
 
 // freeOr returns an address if nobody listens there, else one of the same host
