@@ -472,6 +472,36 @@ func TestAFullInboxRefuses(t *testing.T) {
 	}
 }
 
+func TestAnInboxThatIsClosedKeepsWhatItHas(t *testing.T) {
+	r := newRig(t, Limits{})
+	p, err := NewPublisher(r.nc)
+	if err != nil {
+		t.Fatal(err)
+	}
+	tr := domain.Trigger{Account: "a", Name: "start", Expect: domain.NoExpect}
+	publish := func() error { _, err := p.Publish(t.Context(), &tr); return err }
+	for _, full := range []bool{false, true} {
+		if full {
+			r.tell("a", 1, 5)
+		}
+		if err := r.store.Refuse(t.Context(), true); err != nil {
+			t.Fatal(err)
+		}
+		if err := publish(); !errors.Is(err, bus.ErrRetryable) {
+			t.Errorf("closed: %v", err)
+		}
+		if err := r.store.Refuse(t.Context(), false); err != nil {
+			t.Fatal(err)
+		}
+		if err := publish(); err != nil {
+			t.Errorf("open again: %v", err)
+		}
+	}
+	if n, err := r.store.Waiting(t.Context()); n != 7 || err != nil {
+		t.Errorf("%d wait, %v", n, err)
+	}
+}
+
 func TestPublishWithoutAnInbox(t *testing.T) {
 	r := newRig(t, Limits{})
 	if err := r.js.DeleteStream(t.Context(), Stream); err != nil {

@@ -45,6 +45,8 @@ type Store struct {
 	js   jetstream.JetStream
 	in   jetstream.Stream
 	park jetstream.Stream
+
+	bytes int64 // that the inbox may have
 }
 
 // Open finds the streams or creates them. What an operator has changed on them,
@@ -60,7 +62,7 @@ func Open(ctx context.Context, nc *nats.Conn, l Limits) (*Store, error) {
 	if l.ParkBytes == 0 {
 		l.ParkBytes = DefaultParkBytes
 	}
-	s := &Store{nc: nc, js: js}
+	s := &Store{nc: nc, js: js, bytes: l.Bytes}
 	if s.in, err = ensure(ctx, js, inConfig(nc, l)); err != nil {
 		return nil, fmt.Errorf("open the inbox: %w", err)
 	}
@@ -113,6 +115,24 @@ func ensure(ctx context.Context, js jetstream.JetStream, cfg jetstream.StreamCon
 func sized(cfg *jetstream.StreamConfig, err error) error {
 	if err != nil {
 		return fmt.Errorf("stream %s of %d MiB: %w", cfg.Name, cfg.MaxBytes>>20, err)
+	}
+	return nil
+}
+
+// Refuse makes the inbox take nothing more, or again as much as before, without
+// touching what is in it. A new start of Muster takes messages again.
+func (s *Store) Refuse(ctx context.Context, refuse bool) error {
+	info, err := s.in.Info(ctx)
+	if err != nil {
+		return fmt.Errorf("close the inbox: %w", err)
+	}
+	cfg := info.Config
+	cfg.MaxBytes = s.bytes
+	if refuse {
+		cfg.MaxBytes = int64(max(info.State.Bytes, 1))
+	}
+	if _, err := s.js.UpdateStream(ctx, cfg); err != nil {
+		return fmt.Errorf("close the inbox: %w", err)
 	}
 	return nil
 }

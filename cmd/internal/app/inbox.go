@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"strconv"
 	"time"
 	"unicode/utf8"
@@ -38,7 +39,49 @@ func (a *App) openInbox(ctx context.Context) error {
 	life, cancel := context.WithCancel(context.Background())
 	a.inbox.life = life
 	a.onEnd("waiting for the inbox", time.Second, func(context.Context) error { cancel(); return nil })
+	if a.server != nil {
+		log := a.log.With("component", "inbox")
+		a.wg.Go(func() { guardInbox(life, a.inbox.store, log, a.diskFree, diskLook) })
+	}
 	return nil
+}
+
+// diskLook is the time between two looks at the disk for the inbox.
+const diskLook = time.Second
+
+// closer can make the inbox take nothing more; an inbox.Store is one.
+type closer interface {
+	Refuse(ctx context.Context, refuse bool) error
+}
+
+// guardInbox closes the inbox to publishers while there is little space on the
+// disk: triggers are not judged then, and what waits for them must not take the
+// last space of the history. It is opened when there is half as much again.
+func guardInbox(ctx context.Context, in closer, log *slog.Logger, free func() (uint64, error), every time.Duration) {
+	tick := time.NewTicker(every)
+	defer tick.Stop()
+	closed := false
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-tick.C:
+		}
+		left, err := free()
+		full := err == nil && (left < blobRoom || (closed && left < blobRoom*3/2))
+		if full == closed {
+			continue
+		}
+		if err := in.Refuse(ctx, full); err != nil {
+			log.Warn("the inbox cannot be told how much it may take", "error", err)
+			continue
+		}
+		if closed = full; closed {
+			log.Warn("the disk is nearly full: the inbox takes nothing more", "free_mib", left>>20)
+		} else {
+			log.Info("there is room again: the inbox takes messages")
+		}
+	}
 }
 
 // holdDeadlines lets a partition's deadlines wait for what is in the inbox when

@@ -89,10 +89,7 @@ func (a *App) openLog(ctx context.Context) (err error) {
 	}
 	roomy := &roomyBlobs{Blobs: blobs, broken: a.broken.Load}
 	if a.cfg.Embedded() {
-		roomy.free = func() (uint64, error) {
-			free, _, err := bus.DiskFree(a.storeDir())
-			return free, err
-		}
+		roomy.free = a.diskFree
 	}
 	a.blobs = roomy
 	return nil
@@ -125,6 +122,12 @@ func (a *App) openBarrier(ctx context.Context) (*barrier.Barrier, error) {
 	}
 	a.onEnd("barrier", 5*time.Second, func(context.Context) error { return b.Close() })
 	return b, nil
+}
+
+// diskFree is the space in bytes that is left for the embedded server's store.
+func (a *App) diskFree() (uint64, error) {
+	free, _, err := bus.DiskFree(a.storeDir())
+	return free, err
 }
 
 // storeDir is the folder that the embedded server was given.
