@@ -21,5 +21,6 @@
 //     whether sending the same again may help.
 //
 // Its sub-packages are the endpoints: command (the write path, no NATS in it),
-// dispatch (commands over NATS), inbox (triggers that are published), query (answers over NATS).
+// dispatch (commands over NATS), inbox (triggers that are published), query
+// (answers over NATS).
 package bus
