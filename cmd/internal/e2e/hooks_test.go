@@ -94,7 +94,8 @@ func TestWebhooks(t *testing.T) {
 	t.Parallel()
 	cases := hookCases(t)
 	dir := t.TempDir()
-	p := serve(t, "--data", dir, "--config", hookConfig(t, cases))
+	file := hookConfig(t, cases)
+	p := serve(t, "--data", dir, "--config", file)
 	nc := p.connect()
 	t.Run("sequences", func(t *testing.T) {
 		for _, c := range cases {
@@ -108,6 +109,12 @@ func TestWebhooks(t *testing.T) {
 	listed, stderr, code := muster(t, "", "connectors", "list", "--samples", "--server", "nats://"+p.nats)
 	if code != 0 || strings.Count(listed, "/hooks/") != len(cases) || !strings.Contains(listed, "session.teleported") {
 		t.Errorf("connectors list: exit %d, %s\n%s", code, stderr, listed)
+	}
+	for name, want := range map[string]int{"waha-2": 0, "gewechat": 0, "evolution-6": 0, "nobody": 3} {
+		out, stderr, code := muster(t, `{"event":"quantum","TypeName":"quantum"}`, "connectors", "test", name, "--config", file, "--http", p.http, "-o", "json")
+		if code != want || code == 0 && !strings.Contains(out, `"status": 200`) {
+			t.Errorf("connectors test %s: exit %d, want %d: %s%s", name, code, want, out, stderr)
+		}
 	}
 	p.stop()
 	for _, c := range cases {
