@@ -41,6 +41,10 @@ crash: ## Kill -9 and ends in order under load, 200 rounds each (make test does 
 powercut: ## Cut the power under load: writes that were not synced are thrown away (needs FUSE)
 	$(GO) test -count=1 -timeout 30m -run 'PowerCut' -v ./eventlog/natslog ./cmd/internal/e2e
 
+.PHONY: suite
+suite: ## Watermill's universal suite, full report, under the race detector (not within the suite itself: it has a race)
+	$(GO) test -race -count=1 -gcflags='github.com/ThreeDotsLabs/watermill/pubsub/tests=-race=false' -run WatermillSuite -v ./bus/pubsub
+
 .PHONY: fuzz
 fuzz: ## Run every fuzz target for FUZZTIME (5m) each
 	@grep -rlE '^func Fuzz' --include='*_test.go' . | sort | while read -r file; do \
