@@ -16,6 +16,7 @@ import (
 
 	"github.com/musterhq/muster/bus"
 	"github.com/musterhq/muster/bus/command"
+	"github.com/musterhq/muster/bus/pubsub"
 	"github.com/musterhq/muster/domain"
 	"github.com/musterhq/muster/eventlog/codec"
 )
@@ -255,6 +256,7 @@ func TestANewReaderBeginsWhereTheOldOneDied(t *testing.T) {
 			t.Fatal(err)
 		}
 		w, _ := unmarshaler{&counts{}}.Unmarshal(m, meta)
+		w.Metadata[pubsub.MetaSubject] = m.Subject()
 		tr, err := triggerOf(w)
 		if err != nil {
 			t.Fatal(err)

@@ -11,6 +11,7 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 
 	"github.com/musterhq/muster/bus/dispatch"
+	"github.com/musterhq/muster/bus/pubsub"
 	"github.com/musterhq/muster/domain"
 )
 
@@ -18,12 +19,11 @@ import (
 // first time, so that it counts as observed then, and once.
 const headerOrigin = "Muster-Inbox-Origin"
 
-// The metadata of a message on its way to the judge. What names are made of with
-// metaHeader are its headers.
+// The metadata of a message on its way to the judge, beside what the subscriber
+// adds. Names that begin with metaHeader are its headers.
 const (
-	metaSubject = "subject"
-	metaOrigin  = "origin"
-	metaHeader  = "header:"
+	metaOrigin = "origin"
+	metaHeader = "header:"
 )
 
 // origin names a message of the inbox for ever: its sequence, and when the
@@ -61,7 +61,6 @@ func (u unmarshaler) Unmarshal(m jetstream.Msg, meta *jetstream.MsgMetadata) (*m
 	u.counts.pending.Store(meta.NumPending)
 	o := origin{meta.Sequence.Stream, meta.Timestamp.UnixNano()}
 	w := message.NewMessage(strconv.FormatUint(o.seq, 10), m.Data())
-	w.Metadata[metaSubject] = m.Subject()
 	w.Metadata[metaOrigin] = o.String()
 	for name, values := range m.Headers() {
 		if len(values) > 0 && !strings.HasPrefix(name, serverHeaders) {
@@ -88,7 +87,7 @@ func triggerOf(m *message.Message) (domain.Trigger, error) {
 			h[name] = []string{v}
 		}
 	}
-	t, err := dispatch.Decode(m.Metadata[metaSubject], h, m.Payload)
+	t, err := dispatch.Decode(m.Metadata[pubsub.MetaSubject], h, m.Payload)
 	if err != nil {
 		return t, err
 	}
