@@ -18,7 +18,7 @@ func newBench(c *cli) *cobra.Command {
 over loopback. Figures come on stderr as they are measured; the report is data. Compare
 figures of one run with each other, never with those of another machine.`,
 	}
-	cmd.AddCommand(newBenchAppend(c), newBenchInbox(c), newBenchRestart(c), newBenchQuery(c), newBenchDeadlines(c), newBenchHooks(c))
+	cmd.AddCommand(newBenchAppend(c), newBenchInbox(c), newBenchRestart(c), newBenchQuery(c), newBenchDeadlines(c), newBenchHooks(c), newBenchReplay(c))
 	return group(cmd)
 }
 

@@ -300,9 +300,11 @@ func (c *child) settled() int64 {
 // start needed.
 const settleAfter = 20 * time.Second
 
-// rss is the process's resident memory in bytes, 0 when it cannot be read.
-func (c *child) rss() int64 {
-	f, err := os.Open(fmt.Sprintf("/proc/%d/status", c.cmd.Process.Pid))
+func (c *child) rss() int64 { return resident(c.cmd.Process.Pid) }
+
+// resident is a process's resident memory in bytes, 0 when it cannot be read.
+func resident(pid int) int64 {
+	f, err := os.Open(fmt.Sprintf("/proc/%d/status", pid))
 	if err != nil {
 		return 0
 	}

@@ -44,6 +44,8 @@ type Options struct {
 	Progress *atomic.Int64
 	// ViewsOnly leaves out the folded accounts, and so the digest.
 	ViewsOnly bool
+	// NoTransitions leaves out the view of transitions, and so those numbers.
+	NoTransitions bool
 }
 
 // Fleet is what a replay gave.
@@ -264,7 +266,9 @@ func (p *fold) entry(r *archive.Entry) error {
 	}
 	at := projections.Place{Partition: p.partition, Seq: r.Seq, Account: n}
 	p.fleet.Distribution.Apply(at, e)
-	p.fleet.Transitions.Apply(at, e)
+	if !p.o.NoTransitions {
+		p.fleet.Transitions.Apply(at, e)
+	}
 	p.fleet.ReadyTime.Apply(at, e)
 	return nil
 }
