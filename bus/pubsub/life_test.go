@@ -180,7 +180,6 @@ func TestASlowHandlerKeepsItsMessage(t *testing.T) {
 	noError(t, publisher(t, js, pubsub.PublisherConfig{}).Publish("t", messages("slow")...))
 	signs, err := s.Conn(t).SubscribeSync("$JS.ACK.>")
 	noError(t, err)
-	noError(t, err)
 	cfg := pubsub.SubscriberConfig{Group: "g", InFlight: 2, AckWait: 600 * time.Millisecond}
 	ch := subscribe(t, subscriber(t, js, cfg), "t")
 	other := subscribe(t, subscriber(t, js, cfg), "t")
