@@ -9,21 +9,6 @@ import (
 	"github.com/musterhq/muster/domain"
 )
 
-// claimed is the answer to a claim.
-type claimed struct {
-	Account string   `json:"account"`
-	Contact string   `json:"contact"`
-	Message string   `json:"message"`
-	Side    string   `json:"side"`
-	Handler string   `json:"handler"`
-	Granted bool     `json:"granted"`
-	Outcome string   `json:"outcome"` // applied: granted now; noop: it was granted to this handler before; rejected: not granted
-	Reason  string   `json:"reason"`  // why not: already_claimed, human_in_charge, bot_in_charge or ended
-	State   string   `json:"state"`   // of the conversation
-	Version uint64   `json:"version"` // of the account
-	AsOf    api.AsOf `json:"as_of"`
-}
-
 func newClaim(c *cli) *cobra.Command {
 	var side, handler, source string
 	cmd := &cobra.Command{
@@ -58,7 +43,7 @@ human_in_charge, bot_in_charge or ended.`,
 			if err != nil {
 				return c.hint(err)
 			}
-			answer := claimed{
+			answer := api.Claimed{
 				Account: args[0], Contact: args[1], Message: args[2], Side: side, Handler: handler,
 				Granted: reply.Outcome == domain.Applied || reply.Outcome == domain.Noop,
 				Outcome: reply.Outcome.String(), Reason: reply.Reason, State: reply.To, Version: reply.Version, AsOf: reply.AsOf(),
@@ -75,7 +60,7 @@ human_in_charge, bot_in_charge or ended.`,
 	return cmd
 }
 
-func claimLine(a *claimed) string {
+func claimLine(a *api.Claimed) string {
 	if a.Granted {
 		return printable(fmt.Sprintf("granted: %s answers %s of %s", a.Handler, a.Message, a.Contact))
 	}

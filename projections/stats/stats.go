@@ -80,8 +80,8 @@ func Of(asOf map[int]uint64, d *distribution.View, tr *transitions.View, r *read
 		LoggedOut:   LoggedOut{Total: n.LoggedOut, ByReason: n.ByReason},
 		Outcomes:    n.Outcomes,
 		TimeToRunning: TimeToRunning{
-			Onboarding: episodes(r.Estimate(readytime.Onboarding, now)),
-			Recovery:   episodes(r.Estimate(readytime.Recovery, now)),
+			Onboarding: EpisodesOf(r.Estimate(readytime.Onboarding, now)),
+			Recovery:   EpisodesOf(r.Estimate(readytime.Recovery, now)),
 		},
 	}
 	for _, e := range n.Edges {
@@ -90,7 +90,8 @@ func Of(asOf map[int]uint64, d *distribution.View, tr *transitions.View, r *read
 	return s
 }
 
-func episodes(e readytime.Estimate) Episodes {
+// EpisodesOf writes an estimate in the form of the object.
+func EpisodesOf(e readytime.Estimate) Episodes {
 	return Episodes{
 		Reached: e.Reached, Abandoned: e.Abandoned, Open: e.Open, Mean: e.Mean,
 		Median: e.Median.Seconds, P90: e.P90.Seconds, P99: e.P99.Seconds,

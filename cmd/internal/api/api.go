@@ -85,7 +85,7 @@ type Machines struct {
 }
 
 // Machine describes one machine in numbers and, when it was asked for by name,
-// as the text of a machine file.
+// as the text of a machine file and of its diagrams.
 type Machine struct {
 	Name       string `json:"name"`
 	Initial    string `json:"initial"`
@@ -94,6 +94,8 @@ type Machine struct {
 	Edges      int    `json:"edges"`
 	Origin     string `json:"origin"`               // "built-in", or the file it was read from
 	Definition string `json:"definition,omitempty"` // YAML
+	Mermaid    string `json:"mermaid,omitempty"`    // its diagram as text for Mermaid
+	DOT        string `json:"dot,omitempty"`        // and for Graphviz
 }
 
 // WorkersRequest asks for all workers that are known.

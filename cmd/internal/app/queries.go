@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"net/http"
+	"slices"
 	"time"
 
 	"github.com/musterhq/muster/bus"
@@ -17,7 +18,7 @@ import (
 
 // queries is the table of what can be asked over NATS.
 func (a *App) queries() []query.Query {
-	return append(append(a.questions(), a.alertQueries()...), []query.Query{
+	return append(slices.Concat(a.questions(), a.alertQueries(), a.fleetQueries()), []query.Query{
 		{Name: api.GetQuery, Description: "One account: state, since, conditions, what it can do", Handle: query.Of(a.getAccount)},
 		{Name: api.ListQuery, Description: "A page of accounts, by id, with filters", Handle: query.Of(a.listAccounts)},
 		{Name: api.StatsQuery, Description: "The fleet in numbers: distribution, transitions, time to RUNNING", Handle: query.Of(a.stats)},
@@ -104,6 +105,7 @@ func (a *App) machines(_ context.Context, r api.MachinesRequest) (any, error) {
 				return nil, fmt.Errorf("print machine %s: %w", m.Name(), err)
 			}
 			row.Definition = string(text)
+			row.Mermaid, row.DOT = m.Mermaid(), m.DOT()
 		}
 		out.Machines = append(out.Machines, row)
 	}
