@@ -181,11 +181,21 @@ func (t *Talk) evolveConversation(e *Event) {
 	}
 	c := Conversation{State: ConversationBot}
 	if old, ok := t.conversations.get(e.Key); ok {
-		if e.Outcome == Noop && e.Trigger != "nobody_answering" {
+		if !e.turns() {
 			return
 		}
 		c = *old
 	}
+	c.take(e)
+	t.conversations = t.conversations.put(e.Key, &c)
+}
+
+// turns says whether a legal event changes a conversation that is known.
+func (e *Event) turns() bool { return e.Outcome != Noop || e.Trigger == "nobody_answering" }
+
+// take applies a legal fact to its conversation. It changes only copies of the
+// slices.
+func (c *Conversation) take(e *Event) {
 	switch {
 	case e.Outcome == Applied:
 		c.State = intern(e.To)
@@ -207,5 +217,4 @@ func (t *Talk) evolveConversation(e *Event) {
 	if len(c.Turns) == 0 {
 		c.Turns, c.Unanswered = nil, false
 	}
-	t.conversations = t.conversations.put(e.Key, &c)
 }

@@ -19,9 +19,18 @@ func Evolve(a *Account, e *Event) *Account {
 	if e.ID != "" {
 		a.Recent = a.Recent.add(e.ID, earlier{outcome: e.Outcome, from: e.From, to: e.To, version: e.Version})
 	}
+	a.apply(e, false)
+	a.talk(e)
+	return a
+}
+
+// apply applies an event but for its id, and what it says of messages and
+// conversations. owned: nobody else has the account, so its slices may be
+// changed in place.
+func (a *Account) apply(e *Event, owned bool) {
 	switch e.Kind {
 	case KindSession:
-		a.hear(e)
+		a.hear(e, owned)
 		a.move(e)
 	case KindMark:
 		a.move(e)
@@ -31,8 +40,6 @@ func Evolve(a *Account, e *Event) *Account {
 	a.fold(e)
 	a.remember(e)
 	a.keepTrouble(e)
-	a.talk(e)
-	return a
 }
 
 func newAccount(e *Event) *Account {
@@ -50,13 +57,13 @@ func newAccount(e *Event) *Account {
 func (e *Event) legal() bool { return e.Outcome == Applied || e.Outcome == Noop }
 
 // hear keeps what a session trigger says about its source, epoch and seq.
-func (a *Account) hear(e *Event) {
+func (a *Account) hear(e *Event, owned bool) {
 	if e.legal() {
 		if e.Epoch > a.Epoch {
 			a.Epoch, a.Seq = e.Epoch, e.Seq
 		}
 		if e.Source != SourceMuster {
-			a.heard(e.Source, e.At)
+			a.heard(e.Source, e.At, owned)
 		}
 		if e.Effects&EffectSourceKept == 0 && e.Source != a.Source {
 			a.Source = e.Source
@@ -69,10 +76,14 @@ func (a *Account) hear(e *Event) {
 
 // heard notes the time of a source's last word; of too many sources the one
 // that has been silent longest goes.
-func (a *Account) heard(source string, at int64) {
+func (a *Account) heard(source string, at int64, owned bool) {
 	for i := range a.Sources {
 		if a.Sources[i].Source == source {
-			if a.Sources[i].At != at {
+			switch {
+			case a.Sources[i].At == at:
+			case owned:
+				a.Sources[i].At = at
+			default:
 				a.Sources = slices.Clone(a.Sources)
 				a.Sources[i].At = at
 			}
@@ -187,10 +198,13 @@ func (a *Account) remember(e *Event) {
 	if f&EffectRan != 0 {
 		a.Ran = true
 	}
-	if f&(EffectAuthority|EffectTickets|EffectLogout|EffectSync|EffectCursor) != 0 {
+	if f&effectsExtra != 0 {
 		a.keepExtra(e)
 	}
 }
+
+// effectsExtra are the effects on what only some machines have.
+const effectsExtra = EffectAuthority | EffectTickets | EffectLogout | EffectSync | EffectCursor
 
 // keepExtra keeps what only some machines have: the authority, tickets, cursor.
 func (a *Account) keepExtra(e *Event) {

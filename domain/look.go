@@ -113,7 +113,7 @@ func (t *Talk) Size() (messages, conversations int) {
 // TimeOf is when a message got a status (pending, sent, delivered, read, replied
 // or failed), unix ns; 0 when that is not known.
 func (m *Message) TimeOf(status string) int64 {
-	if i, ok := statusOf["message_"+status]; ok {
+	if i := statusOf("message_" + status); i >= 0 {
 		return m.Times[i]
 	}
 	return 0

@@ -44,7 +44,24 @@ type Message struct {
 // statuses is the number of statuses of which the time is kept.
 const statuses = 6
 
-var statusOf = map[string]int{"message_pending": 0, "message_sent": 1, "message_delivered": 2, "message_read": 3, "message_replied": 4, "message_failed": 5}
+// statusOf is the number of the status that a trigger tells of; -1: of none.
+func statusOf(trigger string) int {
+	switch trigger {
+	case "message_pending":
+		return 0
+	case "message_sent":
+		return 1
+	case "message_delivered":
+		return 2
+	case "message_read":
+		return 3
+	case "message_replied":
+		return 4
+	case "message_failed":
+		return 5
+	}
+	return -1
+}
 
 // isAck says whether a trigger proves that a message left the account.
 func isAck(trigger string) bool {
@@ -175,9 +192,18 @@ func (t *Talk) evolveMessage(e *Event) {
 	if old, ok := t.messages.get(e.Key); ok {
 		m = *old
 	} else {
-		m = Message{First: e.At, Within: waitsFor(e.Data)}
+		m = newMessage(e)
 	}
-	if i, ok := statusOf[e.Trigger]; ok && (m.Times[i] == 0 || e.At < m.Times[i]) {
+	m.take(e)
+	t.tally(e)
+	t.messages = t.messages.put(e.Key, &m)
+}
+
+func newMessage(e *Event) Message { return Message{First: e.At, Within: waitsFor(e.Data)} }
+
+// take applies a legal fact to its message.
+func (m *Message) take(e *Event) {
+	if i := statusOf(e.Trigger); i >= 0 && (m.Times[i] == 0 || e.At < m.Times[i]) {
 		m.Times[i] = e.At
 	}
 	if e.Outcome == Applied {
@@ -193,15 +219,17 @@ func (t *Talk) evolveMessage(e *Event) {
 			m.Closed = 0
 		}
 	}
-	m.Watched = m.Watched || e.Effects&EffectWatch != 0
+	m.Watched = (m.Watched || e.Effects&EffectWatch != 0) && e.Effects&EffectStalled == 0
+}
+
+// tally counts the messages in a row that stay pending, and notes that one left.
+func (t *Talk) tally(e *Event) {
 	if e.Effects&EffectStalled != 0 {
-		m.Watched = false
 		t.Row++
 	}
 	if isAck(e.Trigger) {
 		t.Acked, t.Row = true, 0
 	}
-	t.messages = t.messages.put(e.Key, &m)
 }
 
 // waitsFor is how long a reply is waited for, as the fact that makes a

@@ -235,9 +235,14 @@ func (p *player) refold() error {
 		return nil
 	}
 	var a *domain.Account
+	var f domain.Folding
 	for _, e := range p.events {
 		copied := *e
 		a = domain.Evolve(a, &copied)
+		f.Evolve(&copied)
+	}
+	if !bytes.Equal(domain.AppendCanonical(nil, a), domain.AppendCanonical(nil, f.Account())) {
+		return fmt.Errorf("a Folding of the events gives another account")
 	}
 	if d := domain.Digest([]*domain.Account{p.a}); d != domain.Digest([]*domain.Account{a}) || d != domain.Digest([]*domain.Account{p.other}) {
 		return fmt.Errorf("the events folded anew, or on top of what was written and read back, give another account")

@@ -49,12 +49,7 @@ func (r Recent) find(id string) (earlier, bool) {
 // add returns r with one more id, and without the oldest when there are too many.
 func (r Recent) add(id string, e earlier) Recent {
 	var buf [64]byte
-	h := hashID(id)
-	one := append(buf[:0], h[:]...)
-	one = append(one, byte(e.outcome))
-	one = appendName(one, e.from)
-	one = appendName(one, e.to)
-	one = binary.AppendUvarint(one, e.version)
+	one := appendRecent(buf[:0], id, e)
 	count, first := 0, 0
 	for rest := string(r); len(rest) > 0; count++ {
 		_, n := readRecent(rest)
@@ -67,6 +62,14 @@ func (r Recent) add(id string, e earlier) Recent {
 		r = r[first:]
 	}
 	return r + Recent(one)
+}
+
+// appendRecent appends one entry.
+func appendRecent(b []byte, id string, e earlier) []byte {
+	h := hashID(id)
+	b = append(append(b, h[:]...), byte(e.outcome))
+	b = appendName(appendName(b, e.from), e.to)
+	return binary.AppendUvarint(b, e.version)
 }
 
 // readRecent reads the first entry and its length.
@@ -168,6 +171,12 @@ func intern(name string) string {
 		return wellKnown[i]
 	}
 	return name
+}
+
+// isWellKnown says whether intern has a copy of the name.
+func isWellKnown(name string) bool {
+	_, ok := wellKnownIndex[name]
+	return ok
 }
 
 // Has says whether the id is among the remembered ones.

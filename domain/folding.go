@@ -1,0 +1,282 @@
+package domain
+
+import (
+	"encoding/binary"
+	"maps"
+	"slices"
+	"strings"
+)
+
+// Folding is an account while its history is folded from the first event on and
+// nobody looks at it: what [Evolve] does, for less. Evolve keeps the account
+// ready to be judged after every event and never changes what others may share;
+// a Folding changes all in place, orders nothing, and is made an [Account] at
+// the end. Both give the same account for the same events.
+//
+// The zero Folding is an account without events.
+type Folding struct {
+	account Account
+	begun   bool
+	recent  recentLog
+
+	messages      map[string]*foldedMessage
+	marks         int        // closed messages
+	closed        closedHeap // by the time that closed them
+	conversations map[string]*Conversation
+	talk          Talk // without its trees
+}
+
+// foldedMessage is a message with its key.
+type foldedMessage struct {
+	Message
+	key  string
+	gone bool // it was forgotten
+}
+
+// Keeps says whether Evolve would keep strings of the event as they are; the
+// caller must own them then. Of other events it copies what it keeps.
+func (f *Folding) Keeps(e *Event) bool {
+	return !f.begun || e.Kind != KindMessage || len(e.Set) > 0 || e.Effects&effectsExtra != 0
+}
+
+// Evolve applies an event.
+func (f *Folding) Evolve(e *Event) {
+	a := &f.account
+	if !f.begun {
+		f.account, f.begun = *newAccount(e), true
+	}
+	a.Version = e.Version
+	if e.ID != "" {
+		f.recent.add(e)
+	}
+	a.apply(e, true)
+	justClosed := ""
+	if e.legal() {
+		switch e.Kind {
+		case KindMessage:
+			f.message(e)
+			if e.Outcome == Applied {
+				justClosed = e.Key
+			}
+		case KindConversation:
+			f.conversation(e)
+		}
+	}
+	f.forget(e.Recorded, justClosed)
+}
+
+// Account ends the folding and returns the account; nil when it has no events.
+func (f *Folding) Account() *Account {
+	if !f.begun {
+		return nil
+	}
+	a := f.account
+	a.Recent = f.recent.pack()
+	t := f.talk
+	keys := slices.Sorted(maps.Keys(f.messages))
+	messages := make([]*Message, len(keys))
+	for i, key := range keys {
+		messages[i] = &f.messages[key].Message
+	}
+	t.messages = build(keys, messages)
+	keys = slices.Sorted(maps.Keys(f.conversations))
+	conversations := make([]*Conversation, len(keys))
+	for i, key := range keys {
+		conversations[i] = f.conversations[key]
+	}
+	t.conversations = build(keys, conversations)
+	if t != (Talk{}) {
+		a.Talk = &t
+	}
+	return &a
+}
+
+func (f *Folding) message(e *Event) {
+	m, known := f.messages[e.Key]
+	if !known {
+		if f.messages == nil {
+			f.messages = map[string]*foldedMessage{}
+		}
+		m = &foldedMessage{Message: newMessage(e), key: strings.Clone(e.Key)}
+		f.messages[m.key] = m
+	}
+	at, was := m.marked()
+	m.take(e)
+	if e.Outcome == Applied && !isWellKnown(m.State) {
+		m.State = strings.Clone(m.State)
+	}
+	f.talk.tally(e)
+	now, is := m.marked()
+	if was {
+		f.marks--
+	}
+	if is {
+		f.marks++
+		if !was || now != at {
+			f.closed.push(closing{now, m})
+		}
+	}
+}
+
+func (f *Folding) conversation(e *Event) {
+	c, known := f.conversations[e.Key]
+	switch {
+	case !known:
+		if f.conversations == nil {
+			f.conversations = map[string]*Conversation{}
+		}
+		c = &Conversation{State: ConversationBot}
+		f.conversations[e.Key] = c
+	case !e.turns():
+		return
+	}
+	c.take(e)
+}
+
+// forget is that of Talk.
+func (f *Folding) forget(now int64, justClosed string) {
+	if f.marks <= maxClosed && (len(f.closed) == 0 || now-f.closed[0].at <= closedFor) {
+		return
+	}
+	for f.marks > maxClosed {
+		f.drop(f.oldest())
+	}
+	var spared *foldedMessage
+	for m := f.oldest(); m != nil && now-m.Closed > closedFor; m = f.oldest() {
+		if m.key == justClosed {
+			spared = m
+		}
+		f.drop(m)
+	}
+	if spared != nil {
+		spared.gone = false
+		f.messages[spared.key] = spared
+		f.marks++
+		f.closed.push(closing{spared.Closed, spared})
+	}
+}
+
+// oldest is the message that was closed first, nil when none is closed.
+func (f *Folding) oldest() *foldedMessage {
+	for len(f.closed) > 0 {
+		c := f.closed[0]
+		if at, is := c.message.marked(); is && at == c.at && !c.message.gone {
+			return c.message
+		}
+		f.closed.pop()
+	}
+	return nil
+}
+
+// drop forgets the message on top of the heap.
+func (f *Folding) drop(m *foldedMessage) {
+	m.gone = true
+	delete(f.messages, m.key)
+	f.marks--
+	f.closed.pop()
+}
+
+// closing is a message with a time that closed it; it counts while that is so.
+type closing struct {
+	at      int64
+	message *foldedMessage
+}
+
+func (c closing) before(o closing) bool {
+	if c.at != o.at {
+		return c.at < o.at
+	}
+	return c.message.key < o.message.key
+}
+
+// closedHeap has the first one on top.
+type closedHeap []closing
+
+func (h *closedHeap) push(c closing) {
+	*h = append(*h, c)
+	list := *h
+	for i := len(list) - 1; i > 0; {
+		up := (i - 1) / 2
+		if !list[i].before(list[up]) {
+			return
+		}
+		list[i], list[up] = list[up], list[i]
+		i = up
+	}
+}
+
+func (h *closedHeap) pop() {
+	list := *h
+	last := len(list) - 1
+	list[0], list[last] = list[last], closing{}
+	list = list[:last]
+	*h = list
+	for i := 0; ; {
+		down := 2*i + 1
+		if down >= last {
+			return
+		}
+		if down+1 < last && list[down+1].before(list[down]) {
+			down++
+		}
+		if !list[down].before(list[i]) {
+			return
+		}
+		list[i], list[down] = list[down], list[i]
+		i = down
+	}
+}
+
+// recentLog holds the last ids as they were given, at least the last 64 of
+// them; they are hashed and packed only when the account is made.
+type recentLog struct {
+	b []byte // for each: the id, from and to with their lengths, the outcome, the version
+	n int
+}
+
+func (r *recentLog) add(e *Event) {
+	if r.n == 2*maxRecent {
+		rest := r.b
+		for range maxRecent {
+			_, _, rest = readLogged(rest)
+		}
+		r.b = r.b[:copy(r.b, rest)]
+		r.n -= maxRecent
+	}
+	b := r.b
+	for _, s := range [...]string{e.ID, e.From, e.To} {
+		b = binary.AppendUvarint(b, uint64(len(s)))
+		b = append(b, s...)
+	}
+	r.b = binary.AppendUvarint(append(b, byte(e.Outcome)), e.Version)
+	r.n++
+}
+
+// readLogged takes the first entry off.
+func readLogged(b []byte) (id string, e earlier, rest []byte) {
+	text := func() string {
+		n, used := binary.Uvarint(b)
+		s := b[used : used+int(n)]
+		b = b[used+int(n):]
+		return string(s)
+	}
+	id, e.from, e.to = text(), text(), text()
+	e.outcome = Outcome(b[0])
+	version, used := binary.Uvarint(b[1:])
+	e.version = version
+	return id, e, b[1+used:]
+}
+
+// pack is what Recent.add makes of the ids.
+func (r *recentLog) pack() Recent {
+	var packed []byte
+	for rest, left := r.b, r.n; left > 0; left-- {
+		var id string
+		var e earlier
+		id, e, rest = readLogged(rest)
+		if left <= maxRecent {
+			packed = appendRecent(packed, id, e)
+		}
+	}
+	return Recent(packed)
+}
