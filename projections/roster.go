@@ -81,6 +81,12 @@ func (p *Ids) ID(number uint32) domain.AccountID { return domain.AccountID(p.id(
 // Compare orders two accounts by the bytes of their ids.
 func (p *Ids) Compare(a, b uint32) int { return bytes.Compare(p.id(a), p.id(b)) }
 
+// CompareWith orders an account and one of another partition, or of this one, by
+// the bytes of their ids.
+func (p *Ids) CompareWith(a uint32, other *Ids, b uint32) int {
+	return bytes.Compare(p.id(a), other.id(b))
+}
+
 // CompareID orders an account and an id by their bytes.
 func (p *Ids) CompareID(a uint32, id string) int {
 	switch b := p.id(a); {

@@ -29,7 +29,6 @@ import (
 	"cmp"
 	"io"
 	"slices"
-	"strings"
 	"sync/atomic"
 
 	"github.com/musterhq/muster/domain"
@@ -138,7 +137,7 @@ func (v *View) Pick(w Want, n int) (list []Candidate, whole bool) {
 		if a.last != b.last {
 			return cmp.Compare(a.last, b.last)
 		}
-		return strings.Compare(string(a.id()), string(b.id()))
+		return a.shard.ids.CompareWith(a.account, b.shard.ids, b.account)
 	})
 	list = make([]Candidate, 0, min(n, len(first)))
 	for _, f := range first[:min(n, len(first))] {
@@ -153,8 +152,6 @@ type found struct {
 	last    int64
 	account uint32
 }
-
-func (f *found) id() domain.AccountID { return f.shard.ids.ID(f.account) }
 
 // Eligible counts the accounts that may do what is wanted, whatever their labels.
 func (v *View) Eligible(do, scope string) (n int) {

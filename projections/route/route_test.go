@@ -62,11 +62,11 @@ func plain(h *projectiontest.History, folds map[domain.AccountID]*domain.Account
 // TestThePickIsThatOfTheJudge: at any time, with the index built early or late,
 // the view picks what the judge allows, in the order of use.
 func TestThePickIsThatOfTheJudge(t *testing.T) {
+	most := map[string]int{} // candidates that there were at once
 	for seed := range uint64(4) {
 		h := projectiontest.Generate(seed, projectiontest.Config{Talk: 20, Events: 3000, Accounts: 60})
 		v := route.New(h.Roster, h.Judge.Machines())
 		folds, used := map[domain.AccountID]*domain.Account{}, map[domain.AccountID]int64{}
-		most := map[string]int{}
 		for i, item := range h.Items {
 			e := item.Event
 			v.Apply(item.At, e)
@@ -92,10 +92,10 @@ func TestThePickIsThatOfTheJudge(t *testing.T) {
 				}
 			}
 		}
-		for w, n := range most {
-			if n < 2 && w != fmt.Sprint(wants[3]) && w != fmt.Sprint(wants[10]) {
-				t.Errorf("seed %d: never more than %d candidates for %s: too few to prove anything", seed, n, w)
-			}
+	}
+	for w, n := range most {
+		if n < 2 && w != fmt.Sprint(wants[3]) && w != fmt.Sprint(wants[10]) {
+			t.Errorf("never more than %d candidates for %s: too few to prove anything", n, w)
 		}
 	}
 }
@@ -185,7 +185,7 @@ func BenchmarkPick(b *testing.B) {
 		id := fmt.Sprintf("acct-%06d", i)
 		v.Apply(projections.Place{Partition: p, Seq: seqs[p], Account: roster.Ids(p).Add(id)}, &domain.Event{
 			Version: 1, Account: domain.AccountID(id), Kind: domain.KindSession, Machine: "whatsapp@2", Initial: "IDLE", Trigger: "adopt",
-			Outcome: domain.Applied, From: "IDLE", To: "RUNNING", At: int64(i), Labels: map[string]string{"pool": []string{"eu", "us", "ap"}[i%3], "customer": id},
+			Outcome: domain.Applied, From: "IDLE", To: "RUNNING", At: int64(i / 1000), Labels: map[string]string{"pool": []string{"eu", "us", "ap"}[i%3], "customer": id}, // a group has one time
 		})
 	}
 	v.Settle()
