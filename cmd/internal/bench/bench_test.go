@@ -25,6 +25,18 @@ func TestAppendReports(t *testing.T) {
 	}
 }
 
+func TestInboxReports(t *testing.T) {
+	rep, err := Inbox(t.Context(), InboxConfig{
+		Dir: t.TempDir(), Sync: "group", Partitions: 2, Callers: 8, During: 100 * time.Millisecond, Messages: 1000,
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if rep.Append.Rate <= 0 || rep.Publish <= 0 || rep.Drain <= 0 || rep.Ratio <= 0 {
+		t.Errorf("%+v", rep)
+	}
+}
+
 // BenchmarkAppend is 256 callers against one server, for profiles.
 func BenchmarkAppend(b *testing.B) {
 	ctx := context.Background()
