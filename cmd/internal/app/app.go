@@ -22,6 +22,7 @@ import (
 	"github.com/musterhq/muster/bus/presence"
 	"github.com/musterhq/muster/bus/query"
 	"github.com/musterhq/muster/cmd/internal/config"
+	"github.com/musterhq/muster/cmd/internal/offline"
 	"github.com/musterhq/muster/domain"
 	"github.com/musterhq/muster/domain/machine"
 	"github.com/musterhq/muster/eventlog"
@@ -65,7 +66,8 @@ type App struct {
 	feed     *feed.Feed
 	workers  *presence.Presence
 	svc      *bus.Service
-	hooks    atomic.Pointer[hub.Hub] // nil until webhooks are taken
+	archiver atomic.Pointer[offline.Archiver] // nil until the history is archived
+	hooks    atomic.Pointer[hub.Hub]          // nil until webhooks are taken
 	polls    *reconcile.Reconciler
 
 	ends   []end
@@ -151,6 +153,7 @@ func (a *App) start(ctx context.Context) error {
 		{"listening for HTTP", a.startHTTP},
 		{"starting the NATS server", a.startServer},
 		{"opening the log", a.openLog},
+		{"opening the archive", a.startArchive},
 		{"opening the inbox", a.openInbox},
 		{"preparing the views", a.openViews},
 		{stageViews, a.startViews},

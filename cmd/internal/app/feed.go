@@ -30,4 +30,5 @@ func (a *App) committed(partition int, records []eventlog.Record) {
 	a.views.offer(partition, records)
 	a.feed.Offer(partition, records)
 	a.alerts.offer(partition, records)
+	a.offerArchive(partition, records)
 }

@@ -107,8 +107,12 @@ func (a *App) awaitViews(ctx context.Context) error {
 // readiness is the body of a good /readyz.
 func (a *App) readiness() any {
 	s := a.views.runner.Status()
-	return map[string]any{
+	ready := map[string]any{
 		"status": "ready", "accounts": a.views.accounts.Len(), "as_of": a.views.runner.AsOf(),
 		"sync": a.cfg.Sync, "replay_ms": a.replayed.Milliseconds(), "alarms": len(s.FirstAlarms), "discarded_snapshots": s.Discarded,
 	}
+	if s, ok := a.ArchiveStats(); ok {
+		ready["archive"] = s
+	}
+	return ready
 }

@@ -11,6 +11,7 @@ type Config struct {
 	User           string        `koanf:"user"`              // name that clients of the bus give with Password
 	Password       string        `koanf:"password"`          // secret of clients; "" = none is asked for, loopback only
 	PasswordFile   string        `koanf:"password-file"`     // file that holds Password
+	Archive        string        `koanf:"archive"`           // folder to which the history is archived; "" = it is not
 	Sync           string        `koanf:"sync"`              // a bus.Sync; embedded server only
 	Partitions     int           `koanf:"partitions"`        // streams the history is spread over, fixed when the data is created
 	Machines       string        `koanf:"machines"`          // folder of machine files (*.yaml); "" = built-in machines only

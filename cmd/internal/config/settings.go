@@ -28,6 +28,7 @@ var settings = []setting{
 	{key: "password", def: "", secret: true, help: "secret that clients must give; wanted when an address is not loopback"},
 	{key: "password-file", def: "", help: "file that holds the password"},
 	{key: "sync", def: string(bus.SyncGroup), help: "when a record is on disk: group (one fsync for many, before the answer), always (one each), interval (may lose the last moments at a power cut)"},
+	{key: "archive", def: "", help: "folder to which the history is archived while it is served, a second behind"},
 	{key: "partitions", def: natslog.DefaultPartitions, help: "number of streams that the history is spread over; fixed when the data is created"},
 	{key: "machines", def: "", help: "folder of machine files (*.yaml) beside the built-in machines"},
 	{key: "beat", def: 10 * time.Second, help: "how often a worker must say that it lives; when three beats in a row are missing, its accounts may not send"},

@@ -20,20 +20,9 @@ type History interface {
 	Follow(ctx context.Context, partition int, after uint64) iter.Seq2[eventlog.Record, error]
 }
 
-// AheadError says that an archive holds records that its stream has no more:
-// acknowledged events are lost there.
-type AheadError struct {
-	Partition   int
-	First, Last uint64 // sequences that only the archive has
-}
-
-// Error names the range and what to do.
-func (e *AheadError) Error() string {
-	return fmt.Sprintf("the archive is ahead of the stream: sequences %d to %d of partition %d are in the archive only; put them back with `muster repair`", e.First, e.Last, e.Partition)
-}
-
 // OpenFor opens an archive for what a history appends to it, and checks that
-// the stream has everything that the archive has.
+// the stream has everything that the archive has; else the error is an
+// *AheadError.
 func OpenFor(ctx context.Context, dir string, h History, limits archive.Limits) (*archive.Writer, error) {
 	infos := make([]eventlog.Info, h.Partitions())
 	incarnations := make([]string, h.Partitions())
@@ -50,8 +39,10 @@ func OpenFor(ctx context.Context, dir string, h History, limits archive.Limits) 
 	}
 	for p, info := range infos {
 		if w.Last(p) > info.Last {
-			_ = w.Close()
-			return nil, &AheadError{Partition: p, First: info.Last + 1, Last: w.Last(p)}
+			if err := w.Close(); err != nil { // which lets the manifest name all that is there
+				return nil, fmt.Errorf("open archive: %w", err)
+			}
+			return nil, ahead(ctx, dir, infos)
 		}
 	}
 	return w, nil
@@ -64,6 +55,9 @@ type Copying struct {
 	Every time.Duration
 	// Archived, when it is set, counts the records.
 	Archived *atomic.Int64
+	// OnProgress, when it is set, is told how far a partition has come: synced
+	// says whether all up to last is on disk. It must not wait.
+	OnProgress func(partition int, last uint64, synced bool)
 }
 
 // Copy archives what a history holds now and the archive does not, and syncs it.
@@ -80,7 +74,7 @@ func Copy(ctx context.Context, h History, w *archive.Writer, c Copying) error {
 		if err := ctx.Err(); err != nil {
 			return err
 		}
-		return w.Flush(p)
+		return c.flush(w, p)
 	})
 }
 
@@ -126,14 +120,14 @@ func (c Copying) follow(ctx context.Context, h History, w *archive.Writer, p int
 		case r, more := <-records:
 			if !more {
 				wg.Wait()
-				if err := w.Flush(p); err != nil {
+				if err := c.flush(w, p); err != nil {
 					return err
 				}
 				return broken
 			}
 			err = c.add(w, p, r)
 		case <-tick.C:
-			err = w.Flush(p)
+			err = c.flush(w, p)
 		}
 	}
 	cancel()
@@ -147,6 +141,20 @@ func (c Copying) add(w *archive.Writer, p int, r eventlog.Record) error {
 	}
 	if c.Archived != nil {
 		c.Archived.Add(1)
+	}
+	if c.OnProgress != nil {
+		c.OnProgress(p, r.Seq, false)
+	}
+	return nil
+}
+
+func (c Copying) flush(w *archive.Writer, p int) error {
+	last := w.Last(p)
+	if err := w.Flush(p); err != nil {
+		return err
+	}
+	if c.OnProgress != nil {
+		c.OnProgress(p, last, true)
 	}
 	return nil
 }
