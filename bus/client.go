@@ -21,6 +21,9 @@ type ClientConfig struct {
 	Timeout time.Duration // bound of one attempt (default 5 s)
 	Tries   int           // attempts in all (default 5)
 	Backoff time.Duration // pause before the second attempt, doubled each time (default 50 ms)
+	// BySource sends each trigger on the subject of its source, which is all
+	// that the token of a connector may do; see ConnectorMay.
+	BySource bool
 }
 
 // Client sends triggers and asks queries. It may be used from many goroutines.
@@ -97,6 +100,9 @@ var errNoAnswer = errors.New("no answer came in time; it is not known whether it
 // msgpack shows in the first byte.
 func (c *Client) command(t *domain.Trigger) (*nats.Msg, error) {
 	m := nats.Msg{Subject: CommandSubject(string(t.Account))}
+	if c.cfg.BySource && t.Source != "" {
+		m.Subject = SourceSubject(t.Source, string(t.Account))
+	}
 	if c.cfg.JSON {
 		m.Data = t.AppendJSON(make([]byte, 0, 256))
 	} else {

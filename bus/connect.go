@@ -10,6 +10,8 @@ import (
 	"time"
 
 	"github.com/nats-io/nats.go"
+
+	"github.com/musterhq/muster/eventlog"
 )
 
 // ErrUnreachable: nobody answered. A server could not be reached, nobody
@@ -24,6 +26,7 @@ type ConnectConfig struct {
 	User     string // with Password; "" = what the URL carries, if anything
 	Password string
 	Creds    string // path of a credentials file; "" = none
+	CA       string // path of a PEM file with the authorities that vouch for the server; "" = those of the system
 	// Timeout bounds each attempt to connect (default 2 s).
 	Timeout time.Duration
 	// Wait is how long the first connection may take, trying again and again;
@@ -128,10 +131,23 @@ func connOptions(cfg ConnectConfig) []nats.Option {
 		}),
 	}
 	if cfg.User != "" {
-		opts = append(opts, nats.UserInfo(cfg.User, cfg.Password))
+		opts = append(opts, nats.UserInfo(cfg.User, cfg.Password), inboxOf(cfg.User))
+	} else if u, err := url.Parse(cfg.URL); err == nil && u.User != nil && u.User.Username() != "" {
+		opts = append(opts, inboxOf(u.User.Username()))
+	}
+	if cfg.CA != "" {
+		opts = append(opts, nats.RootCAs(cfg.CA))
 	}
 	if cfg.Creds != "" {
 		opts = append(opts, nats.UserCredentials(cfg.Creds))
 	}
 	return opts
+}
+
+// inboxOf has a user answered on subjects of its own, if its name can stand in one.
+func inboxOf(user string) nats.Option {
+	if eventlog.Token(user) != user {
+		return func(*nats.Options) error { return nil }
+	}
+	return nats.CustomInboxPrefix(InboxPrefix(user))
 }

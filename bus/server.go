@@ -3,6 +3,7 @@ package bus
 import (
 	"context"
 	"crypto/rand"
+	"crypto/tls"
 	"encoding/hex"
 	"errors"
 	"fmt"
@@ -44,11 +45,15 @@ type User struct {
 
 // ServerConfig is how the embedded server runs. Only Dir is required.
 type ServerConfig struct {
-	Dir    string        // data directory; the store lies in its folder "nats"
-	Listen string        // host:port for other processes; "" = none, port 0 = any free one
-	Users  []User        // who may connect; required when Listen is not on loopback
-	Sync   Sync          // default SyncGroup
-	Every  time.Duration // how often the server syncs in the background (default: its own, 2 min)
+	Dir    string // data directory; the store lies in its folder "nats"
+	Listen string // host:port for other processes; "" = none, port 0 = any free one
+	Users  []User // who may connect; required when Listen is not on loopback and there is no Authenticate
+	// Authenticate is asked about each client instead of Users, from a goroutine
+	// of that client; it may wait. nil: Users decide.
+	Authenticate func(Login) (Grant, bool)
+	TLS          *tls.Config   // of the listener; nil = none
+	Sync         Sync          // default SyncGroup
+	Every        time.Duration // how often the server syncs in the background (default: its own, 2 min)
 	// ReadyWithin bounds the start, recovery of the store included (default 5 min).
 	ReadyWithin time.Duration
 	// MaxPayload is the largest message in bytes (default 1 MiB).
@@ -102,6 +107,10 @@ type Server struct {
 	cfg      ServerConfig
 	password string // of the internal user; "" = anybody may connect
 }
+
+// loginWithin is how long a client may take to show who it is, the wait of
+// Authenticate included.
+const loginWithin = 30 * time.Second
 
 // internalUser is the name under which this process itself connects when users are set.
 const internalUser = "muster-internal"
@@ -165,14 +174,23 @@ func (s *Server) options(ctx context.Context) (*server.Options, error) {
 	}
 	if c.Listen != "" {
 		var err error
-		if o.Host, o.Port, err = checkListen(ctx, c.Listen, c.Users); err != nil {
+		if o.Host, o.Port, err = checkListen(ctx, c.Listen, len(c.Users) == 0 && c.Authenticate == nil); err != nil {
 			return nil, err
 		}
 	}
-	if len(c.Users) > 0 {
-		secret := make([]byte, 24)
-		_, _ = rand.Read(secret) // never fails, by its contract
-		s.password = hex.EncodeToString(secret)
+	if c.TLS != nil {
+		o.TLS, o.TLSConfig, o.TLSTimeout = true, c.TLS, loginWithin.Seconds()
+	}
+	if len(c.Users) == 0 && c.Authenticate == nil {
+		return o, nil
+	}
+	secret := make([]byte, 24)
+	_, _ = rand.Read(secret) // never fails, by its contract
+	s.password = hex.EncodeToString(secret)
+	if c.Authenticate != nil {
+		o.CustomClientAuthentication = &door{internal: s.password, authenticate: c.Authenticate}
+		o.AuthTimeout = loginWithin.Seconds()
+	} else {
 		o.Users = append(o.Users, &server.User{Username: internalUser, Password: s.password})
 		for _, u := range c.Users {
 			o.Users = append(o.Users, &server.User{Username: u.Name, Password: u.Password})
@@ -234,10 +252,15 @@ func (s *Server) Addr() string {
 
 // URL is what a client gives to Connect; "" when there is no listener.
 func (s *Server) URL() string {
-	if a := s.Addr(); a != "" {
+	a := s.Addr()
+	switch {
+	case a == "":
+		return ""
+	case s.cfg.TLS != nil:
+		return "tls://" + a
+	default:
 		return "nats://" + a
 	}
-	return ""
 }
 
 // StoreDir is the folder in which JetStream keeps its accounts' streams.

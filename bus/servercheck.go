@@ -101,10 +101,10 @@ func checkSpace(dir string, min uint64) error {
 	return nil
 }
 
-// checkListen parses host:port, refuses an open address without users, and
+// checkListen parses host:port, refuses an open address when anybody may connect, and
 // proves that the address is free. Port 0 becomes -1, the server's word for
 // "any free one".
-func checkListen(ctx context.Context, addr string, users []User) (host string, port int, err error) {
+func checkListen(ctx context.Context, addr string, anybody bool) (host string, port int, err error) {
 	host, p, err := net.SplitHostPort(addr)
 	if err != nil {
 		return "", 0, fmt.Errorf("%w: %q is not host:port, as in 127.0.0.1:4222: %w", ErrAddress, addr, err)
@@ -113,7 +113,7 @@ func checkListen(ctx context.Context, addr string, users []User) (host string, p
 	if err != nil || port < 0 || port > 65535 {
 		return "", 0, fmt.Errorf("%w: %q: the port is a number from 0 to 65535", ErrAddress, addr)
 	}
-	if !Loopback(host) && len(users) == 0 {
+	if !Loopback(host) && anybody {
 		return "", 0, fmt.Errorf("%w: %s can be reached from other machines, and anybody there could write; "+
 			"name users with passwords, or listen on 127.0.0.1 only", ErrCredentialsRequired, addr)
 	}

@@ -16,10 +16,13 @@ const (
 	inboxPrefix   = "muster.in."   // + account token: a trigger, kept until it is judged
 	feedPrefix    = "muster.feed." // + account token: judged events, live
 	parkPrefix    = "muster.park." // + account token: a message of the inbox that could not be judged
+	sourcePrefix  = "muster.src."  // + source token and account token: a trigger of that source; the reply is its verdict
 	ownerPrefix   = "muster.own."  // + partition and account token: a trigger on its way to the partition's owner
 
 	// CommandSubjects is the wildcard of all command subjects.
 	CommandSubjects = commandPrefix + "*"
+	// SourceSubjects is the wildcard of the command subjects of all sources.
+	SourceSubjects = sourcePrefix + "*.*"
 	// QueryGroup is the group of subjects under which queries are registered.
 	QueryGroup = "muster.q"
 	// InboxSubjects is the wildcard of all inbox subjects.
@@ -35,6 +38,21 @@ const (
 
 // CommandSubject is where a trigger of an account is sent as a request.
 func CommandSubject(account string) string { return commandPrefix + eventlog.Token(account) }
+
+// SourceSubject is where a source sends a trigger of an account when it must not
+// speak for others: who may publish here is who the subject names.
+func SourceSubject(source, account string) string {
+	return sourcePrefix + eventlog.Token(source) + "." + eventlog.Token(account)
+}
+
+// SubjectsOfSource is the wildcard of the subjects on which a source sends.
+func SubjectsOfSource(source string) string { return sourcePrefix + eventlog.Token(source) + ".*" }
+
+// SourceOf returns the source that a subject of SourceSubjects names.
+func SourceOf(subject string) (string, error) {
+	token, _, _ := strings.Cut(strings.TrimPrefix(subject, sourcePrefix), ".")
+	return eventlog.ParseToken(token)
+}
 
 // InboxSubject is where a trigger of an account is published to be judged when
 // Muster is up.

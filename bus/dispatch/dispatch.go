@@ -96,6 +96,14 @@ func Register(s *bus.Service, cfg Config) (*Endpoint, error) {
 		Stats: func() any { return e.Stats() },
 		Wait:  e.wait,
 	})
+	if err == nil {
+		err = s.AddEndpoint(bus.EndpointConfig{
+			Name: "src", Subject: bus.SourceSubjects, Metadata: sourceMetadata(),
+			Handler: micro.HandlerFunc(func(r micro.Request) {
+				e.takeOfSource(incoming{subject: r.Subject(), reply: r.Reply(), header: nats.Header(r.Headers()), data: r.Data()})
+			}),
+		})
+	}
 	if err != nil {
 		return nil, fmt.Errorf("register commands: %w", err)
 	}
@@ -159,6 +167,31 @@ func (e *Endpoint) take(in incoming) {
 		e.answerInvalid(in.reply, format, t, bad)
 		return
 	}
+	e.submit(&in, t, format)
+}
+
+// takeOfSource is take for a request whose subject names its source, which is
+// all that its sender may speak for.
+func (e *Endpoint) takeOfSource(in incoming) {
+	t, format, bad := read(&in)
+	if bad != nil {
+		e.answerInvalid(in.reply, format, t, bad)
+		return
+	}
+	source, err := bus.SourceOf(in.subject)
+	if err != nil {
+		e.answerInvalid(in.reply, format, t, &badInput{http.StatusBadRequest, fmt.Sprintf("subject %q: %v", in.subject, err)})
+		return
+	}
+	if err := bus.ConnectorMay(&t, source); err != nil {
+		e.refuse(in.reply, err)
+		return
+	}
+	e.submit(&in, t, format)
+}
+
+// submit hands a trigger to the Judge, or sends its request on to who can.
+func (e *Endpoint) submit(in *incoming, t domain.Trigger, format format) {
 	e.inFlight.Add(1)
 	err := e.cfg.Judge.Submit(t, func(a command.Answer) {
 		e.answer(in.reply, format, &a)
@@ -169,7 +202,7 @@ func (e *Endpoint) take(in incoming) {
 	}
 	defer e.landed()
 	if errors.Is(err, command.ErrNotOwner) && !in.forwarded && e.cfg.Partitions > 0 {
-		e.forward(&in, t.Account)
+		e.forward(in, t.Account)
 		return
 	}
 	e.refuse(in.reply, err)

@@ -24,7 +24,8 @@ func TestDiscovery(t *testing.T) {
 	if err := json.Unmarshal(r.ask(t, nats.NewMsg("$SRV.INFO.muster")).Data, &info); err != nil {
 		t.Fatal(err)
 	}
-	if info.Version != "1.2.3" || len(info.Endpoints) != 1 || info.Endpoints[0].Name != "cmd" || info.Endpoints[0].Subject != "muster.cmd.*" {
+	if info.Version != "1.2.3" || len(info.Endpoints) != 2 || info.Endpoints[0].Name != "cmd" || info.Endpoints[0].Subject != "muster.cmd.*" ||
+		info.Endpoints[1].Name != "src" || info.Endpoints[1].Subject != "muster.src.*.*" {
 		t.Errorf("info %+v", info)
 	}
 	for _, name := range []string{"request", "response"} {
@@ -36,7 +37,7 @@ func TestDiscovery(t *testing.T) {
 	if err := json.Unmarshal(r.ask(t, nats.NewMsg("$SRV.STATS.muster")).Data, &stats); err != nil {
 		t.Fatal(err)
 	}
-	if len(stats.Endpoints) != 1 || stats.Endpoints[0].NumRequests != 1 {
+	if len(stats.Endpoints) != 2 || stats.Endpoints[0].NumRequests != 1 {
 		t.Fatalf("stats %+v", stats)
 	}
 	var own Stats

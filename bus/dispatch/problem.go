@@ -30,6 +30,10 @@ var problems = []struct {
 // problemOf turns an error of the write path into what a caller is told. What
 // the table does not know is told as an internal error, without its cause.
 func problemOf(err error) *bus.Error {
+	var told *bus.Error
+	if errors.As(err, &told) {
+		return told
+	}
 	var damaged *command.DamagedError
 	if errors.As(err, &damaged) {
 		return &bus.Error{Code: http.StatusLocked, Title: "damaged", Detail: damaged.Error()}
@@ -73,6 +77,13 @@ func metadata() map[string]string {
 		"request":     requestSchema,
 		"response":    responseSchema,
 	}
+}
+
+// sourceMetadata describes the endpoint of the sources.
+func sourceMetadata() map[string]string {
+	m := metadata()
+	m["description"] = "A trigger of the source that the last token but one of the subject names, about the account of the last token"
+	return m
 }
 
 // requestSchema is the JSON Schema of a trigger.

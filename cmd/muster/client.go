@@ -13,6 +13,7 @@ import (
 	"github.com/musterhq/muster/bus"
 	"github.com/musterhq/muster/bus/inbox"
 	"github.com/musterhq/muster/cmd/internal/api"
+	"github.com/musterhq/muster/cmd/internal/auth"
 )
 
 // answerWithin bounds the wait for one answer. It is longer than a server
@@ -33,10 +34,14 @@ func (s *server) Query(ctx context.Context, name string, req, answer any) error 
 	return s.queries.Query(ctx, name, req, answer)
 }
 
-// connectConfig says how to reach the server that --server names. MUSTER_USER
-// and MUSTER_PASSWORD are given along when a password is set.
+// connectConfig says how to reach the server that --server names. MUSTER_TOKEN is
+// given along, or MUSTER_USER and MUSTER_PASSWORD when a password is set.
 func (c *cli) connectConfig(name string) bus.ConnectConfig {
-	cfg := bus.ConnectConfig{URL: c.server, Name: name}
+	cfg := bus.ConnectConfig{URL: c.server, Name: name, CA: os.Getenv("MUSTER_CA")}
+	if id, secret, ok := auth.Split(os.Getenv("MUSTER_TOKEN")); ok {
+		cfg.User, cfg.Password = id, secret
+		return cfg
+	}
 	if cfg.Password = os.Getenv("MUSTER_PASSWORD"); cfg.Password != "" {
 		cfg.User = "muster"
 		if user := os.Getenv("MUSTER_USER"); user != "" {

@@ -31,7 +31,7 @@ var exits = []struct {
 }{
 	{0, "ok", nil},
 	{1, "failure", nil},
-	{2, "usage, or invalid input", []error{errUsage, bus.ErrInvalid}},
+	{2, "usage, or invalid input", []error{errUsage, bus.ErrInvalid, bus.ErrCredentialsRequired}},
 	{3, "not found", []error{errNotFound, bus.ErrNotFound}},
 	{4, "conflict: the account is not at the expected version", []error{errConflict}},
 	{5, "condition not met", []error{errCondition}},

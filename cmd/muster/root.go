@@ -46,6 +46,7 @@ var commands = []func(*cli) *cobra.Command{
 	newWorkers,
 	newConnectors,
 	newInbox,
+	newToken,
 	newSimulate,
 	newDemo,
 	newCheck,

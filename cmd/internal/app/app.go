@@ -68,6 +68,7 @@ type App struct {
 	svc      *bus.Service
 	archiver atomic.Pointer[offline.Archiver] // nil until the history is archived
 	hooks    atomic.Pointer[hub.Hub]          // nil until webhooks are taken
+	door     door
 	polls    *reconcile.Reconciler
 
 	ends   []end
@@ -94,6 +95,7 @@ func New(opts Options) *App {
 		ready: make(chan struct{}), failed: make(chan error, 1),
 	}
 	a.stage.set("starting")
+	a.door.make(a)
 	return a
 }
 
@@ -153,6 +155,7 @@ func (a *App) start(ctx context.Context) error {
 		{"listening for HTTP", a.startHTTP},
 		{"starting the NATS server", a.startServer},
 		{"opening the log", a.openLog},
+		{"reading the tokens", a.openTokens},
 		{"opening the archive", a.startArchive},
 		{"opening the inbox", a.openInbox},
 		{"preparing the views", a.openViews},

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"log/slog"
 	"net"
 	"net/http"
 	"sync/atomic"
@@ -29,6 +30,9 @@ func (s *stage) get() string {
 // startHTTP listens first of all, so that an operator can see how far a long
 // replay has come.
 func (a *App) startHTTP(ctx context.Context) error {
+	if err := a.door.openTLS(a); err != nil {
+		return fmt.Errorf("listen for HTTP: %w", err)
+	}
 	var lc net.ListenConfig
 	l, err := lc.Listen(ctx, "tcp", a.cfg.HTTP)
 	if errors.Is(err, syscall.EADDRINUSE) {
@@ -38,9 +42,16 @@ func (a *App) startHTTP(ctx context.Context) error {
 		return fmt.Errorf("listen for HTTP on %s (--http): %w", a.cfg.HTTP, err)
 	}
 	a.cfg.HTTP = l.Addr().String()
-	srv := &http.Server{Handler: a.handler(), ReadHeaderTimeout: 5 * time.Second, IdleTimeout: 2 * time.Minute}
+	srv := &http.Server{
+		Handler: a.handler(), TLSConfig: a.door.tls, ReadHeaderTimeout: 5 * time.Second, IdleTimeout: 2 * time.Minute,
+		ErrorLog: slog.NewLogLogger(a.log.With("component", "http").Handler(), slog.LevelDebug), // clients' faults
+	}
+	serve := srv.Serve
+	if a.door.tls != nil {
+		serve = func(l net.Listener) error { return srv.ServeTLS(l, "", "") }
+	}
 	a.wg.Go(func() {
-		if err := srv.Serve(l); !errors.Is(err, http.ErrServerClosed) {
+		if err := serve(l); !errors.Is(err, http.ErrServerClosed) {
 			a.fail(fmt.Errorf("serve HTTP: %w", err))
 		}
 	})

@@ -41,18 +41,17 @@ func (a *App) startServer(ctx context.Context) error {
 }
 
 func (a *App) runServer(ctx context.Context, sync bus.Sync) (err error) {
-	var users []bus.User
-	if a.cfg.Password != "" {
-		users = []bus.User{{Name: a.cfg.User, Password: a.cfg.Password}}
-	}
 	a.server, err = bus.StartServer(ctx, bus.ServerConfig{
-		Dir: a.cfg.Data, Listen: a.cfg.NATSListen, Users: users, Sync: sync,
+		Dir: a.cfg.Data, Listen: a.cfg.NATSListen, Authenticate: a.door.tokens.Authenticate, TLS: a.door.tls, Sync: sync,
 		Logger: a.log.With("component", "nats-server"),
 	})
 	if err != nil {
 		return err
 	}
-	a.onEnd("NATS server", 20*time.Second, func(ctx context.Context) error { return a.server.Shutdown(ctx) })
+	a.onEnd("NATS server", 20*time.Second, func(ctx context.Context) error {
+		a.door.tokens.Close() // clients that wait to be let in would be waited for
+		return a.server.Shutdown(ctx)
+	})
 	return nil
 }
 

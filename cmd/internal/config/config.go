@@ -12,6 +12,10 @@ type Config struct {
 	Password       string        `koanf:"password"`          // secret of clients; "" = none is asked for, loopback only
 	PasswordFile   string        `koanf:"password-file"`     // file that holds Password
 	Archive        string        `koanf:"archive"`           // folder to which the history is archived; "" = it is not
+	TLSCert        string        `koanf:"tls-cert"`          // PEM file of both listeners' certificate; "" = no TLS
+	TLSKey         string        `koanf:"tls-key"`           // PEM file of its key
+	TokenRate      int           `koanf:"token-rate"`        // HTTP requests per second of one token; 0 = no bound
+	BodyMiB        int           `koanf:"body-mib"`          // largest body of an HTTP request
 	Sync           string        `koanf:"sync"`              // a bus.Sync; embedded server only
 	Partitions     int           `koanf:"partitions"`        // streams the history is spread over, fixed when the data is created
 	Machines       string        `koanf:"machines"`          // folder of machine files (*.yaml); "" = built-in machines only

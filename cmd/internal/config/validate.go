@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"net"
 	"net/url"
+	"os"
+	"path/filepath"
 	"slices"
 	"strconv"
 	"strings"
@@ -25,11 +27,11 @@ func (e *Error) Error() string { return strings.Join(e.Faults, "\n") }
 // breaches returns a sentence for each rule that the configuration breaks.
 func (c *Config) breaches() []string {
 	var r rules
-	r.address("http", c.HTTP, c.Password)
+	r.address("http", c.HTTP, c.mayAsk())
 	if c.Embedded() {
 		r.check(c.User != "", "user is empty; give the name that goes with the password")
 		r.check(c.Data != "", "data is empty; name the folder that holds the history")
-		r.address("nats-listen", c.NATSListen, c.Password)
+		r.address("nats-listen", c.NATSListen, c.mayAsk())
 		r.check(c.HTTP != c.NATSListen || strings.HasSuffix(c.HTTP, ":0"),
 			"http and nats-listen are both %s; give them different ports", c.HTTP)
 	} else {
@@ -39,6 +41,9 @@ func (c *Config) breaches() []string {
 		r.check(!c.Changed("sync"), "sync is for the embedded server; with nats-url the server's own sync_interval decides")
 		r.check(!c.Changed("nats-listen"), "nats-listen is for the embedded server; with nats-url there is none")
 	}
+	r.check((c.TLSCert == "") == (c.TLSKey == ""), "tls-cert and tls-key belong together; give both, or neither")
+	r.check(c.TokenRate >= 0 && c.TokenRate <= 1_000_000, "token-rate is %d; from 0 (no bound) to 1000000 are possible", c.TokenRate)
+	r.check(c.BodyMiB >= 1 && c.BodyMiB <= 1024, "body-mib is %d; from 1 to 1024 are possible", c.BodyMiB)
 	_, err := bus.ParseSync(c.Sync)
 	r.check(err == nil, "%v", err)
 	r.check(c.Partitions >= 1 && c.Partitions <= eventlog.MaxPartitions,
@@ -67,22 +72,27 @@ func (r *rules) oneOf(key, value string, allowed ...string) {
 	r.check(slices.Contains(allowed, value), "%s is %q; it must be one of %s", key, value, strings.Join(allowed, ", "))
 }
 
-// address checks a host:port, and that it is not open to other machines
-// without a password.
-func (r *rules) address(key, value, password string) {
+// mayAsk says whether there may be credentials to ask for: a password, or tokens,
+// which only data that has been used can hold. Whether it does is seen at the start.
+func (c *Config) mayAsk() bool {
+	if c.Password != "" || !c.Embedded() {
+		return true
+	}
+	_, err := os.Stat(filepath.Join(c.Data, "nats"))
+	return err == nil
+}
+
+// address checks a host:port, and that it is not open to other machines when
+// nobody there can be asked who they are.
+func (r *rules) address(key, value string, asks bool) {
 	host, port, err := net.SplitHostPort(value)
 	n, perr := strconv.Atoi(port)
 	if err != nil || perr != nil || n < 0 || n > 65535 {
 		r.check(false, "%s is %q; write it as host:port, like 127.0.0.1:8080", key, value)
 		return
 	}
-	r.check(loopback(host) || password != "",
+	r.check(bus.Loopback(host) || asks,
 		"%s is %s, which other machines can reach; set a password (MUSTER_PASSWORD or --password-file), or listen on 127.0.0.1:%s", key, value, port)
-}
-
-func loopback(host string) bool {
-	ip := net.ParseIP(host)
-	return host == "localhost" || (ip != nil && ip.IsLoopback())
 }
 
 // unknownKeys returns what the file holds (nil: nothing), and a sentence for each

@@ -1,0 +1,32 @@
+package bus
+
+import (
+	"fmt"
+	"net/http"
+	"slices"
+
+	"github.com/musterhq/muster/domain"
+)
+
+// operatorsOnly are the triggers by which an account is administered: they say
+// nothing that a connector could have observed.
+var operatorsOnly = []string{"authority", "forget", "set_labels", "set_mode"}
+
+// ConnectorMay is nil when a connector that speaks for these sources may publish
+// the trigger, else an [*Error] of ErrNotAllowed that says why not. A connector
+// tells what happened: it names one of its sources, it does not say that an
+// operator did it, and it does not administer the account.
+func ConnectorMay(t *domain.Trigger, sources ...string) error {
+	refuse := func(format string, args ...any) error {
+		return &Error{Code: http.StatusForbidden, Title: "not allowed", Detail: fmt.Sprintf(format, args...)}
+	}
+	switch {
+	case !slices.Contains(sources, t.Source):
+		return refuse("the source is %q; this connector speaks for %q", t.Source, sources)
+	case t.By == domain.ByUser:
+		return refuse("a connector cannot say by user; what an operator does needs an operator's token")
+	case slices.Contains(operatorsOnly, t.Name):
+		return refuse("%s needs an operator's token", t.Name)
+	}
+	return nil
+}
