@@ -32,7 +32,7 @@ import (
 
 // AttentionDamaged is the kind of attention of an account whose history is
 // damaged.
-const AttentionDamaged = "damaged"
+const AttentionDamaged = domain.AttentionDamaged
 
 // View shows accounts. Make one with New.
 type View struct {
@@ -59,7 +59,7 @@ func (v *View) Name() string { return "accounts" }
 
 // Version is the version of what the view's state means. It grows with that of
 // the fold.
-func (v *View) Version() int { return 2 + 1000*domain.FoldVersion }
+func (v *View) Version() int { return 3 + 1000*domain.FoldVersion }
 
 // Apply folds one event in.
 func (v *View) Apply(at projections.Place, e *domain.Event) {
@@ -132,27 +132,6 @@ func (v *View) Get(id domain.AccountID) (a Account, ok bool) {
 func (v *View) Len() (n int) {
 	v.read(func(s *shard) { n += s.shown })
 	return n
-}
-
-// Facets counts the accounts shown by what they can be filtered by.
-type Facets struct {
-	Accounts   int
-	Machines   map[string]int
-	States     map[string]int
-	Classes    map[string]int
-	Labels     map[string]map[string]int // key → value → accounts
-	Conditions map[string]int            // by name
-	Damaged    int
-}
-
-// Facets counts all accounts shown.
-func (v *View) Facets() Facets {
-	f := Facets{
-		Machines: map[string]int{}, States: map[string]int{}, Classes: map[string]int{},
-		Labels: map[string]map[string]int{}, Conditions: map[string]int{},
-	}
-	v.read(func(s *shard) { s.addTo(&f) })
-	return f
 }
 
 // read calls look with each shard, which Apply does not change meanwhile.

@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/musterhq/muster/domain"
 	"github.com/musterhq/muster/projections"
@@ -22,7 +23,8 @@ func TestRules(t *testing.T) {
 		},
 		Answers: func(_ *projectiontest.History, v projections.View) any {
 			a := v.(*accounts.View)
-			return []any{all(a, accounts.Filter{}, 7), a.Facets(), a.Len()}
+			scan := accounts.Filter{Attention: "scan_qr"}
+			return []any{all(a, accounts.Filter{}, 7), a.Facets(), a.Len(), views(all(a, scan, 7)), a.FacetsOf(scan)}
 		},
 	}.Check(t)
 }
@@ -55,6 +57,11 @@ func sorted(h *projectiontest.History, folds map[domain.AccountID]*domain.Accoun
 		if f.Condition != "" {
 			keep = keep && slices.ContainsFunc(v.Conditions, func(c domain.ConditionView) bool { return c.Name == f.Condition })
 		}
+		if f.Attention != "" {
+			keep = keep && slices.Contains(h.Judge.Attention(a), f.Attention)
+		}
+		keep = keep && (f.Source == nil || a.Source == *f.Source) &&
+			(f.SinceFrom == 0 || a.Since >= f.SinceFrom) && (f.SinceBefore == 0 || a.Since < f.SinceBefore)
 		if keep {
 			list = append(list, v)
 		}
@@ -120,9 +127,25 @@ func TestFieldsOfTheFold(t *testing.T) {
 	}
 }
 
-func TestList(t *testing.T) {
-	filters := []accounts.Filter{
+// filters are such as users give.
+func filters() []accounts.Filter {
+	nobody, evo, stranger := "", "evo-1", "nobody-1"
+	quarter := projectiontest.Epoch + int64(2*time.Hour)
+	return []accounts.Filter{
 		{},
+		{Source: &nobody},
+		{Source: &evo},
+		{Source: &evo, Class: "down", Labels: map[string]string{"pool": "eu"}},
+		{Source: &stranger},
+		{Attention: "scan_qr"},
+		{Attention: "nobody_answering"},
+		{Attention: "login_needed", Machine: "whatsapp@2"},
+		{Attention: "flapping"},
+		{Attention: "no such kind"},
+		{SinceFrom: quarter},
+		{SinceBefore: quarter},
+		{SinceFrom: quarter, SinceBefore: quarter + int64(time.Hour)},
+		{SinceBefore: quarter, State: "RUNNING", Prefix: "+1"},
 		{Prefix: "+15550000"},
 		{Prefix: "+155500000"},
 		{Prefix: "+1555000001"},
@@ -142,14 +165,17 @@ func TestList(t *testing.T) {
 		{Condition: "stuck", Machine: "whatsapp@1"},
 		{Condition: "no such condition"},
 	}
+}
+
+func TestList(t *testing.T) {
 	for seed := range uint64(2) {
-		for _, size := range []projectiontest.Config{{}, {Accounts: 3000, Events: 6000, Partitions: 2}} {
+		for _, size := range []projectiontest.Config{{Talk: 40}, {Accounts: 3000, Events: 6000, Partitions: 2}} {
 			h := projectiontest.Generate(seed, size)
 			v := newView(h)
 			for _, item := range h.Items {
 				v.Apply(item.At, item.Event)
 			}
-			for _, f := range filters {
+			for _, f := range filters() {
 				want := sorted(h, h.Folds, f)
 				for _, limit := range []int{1, 7, 1000} {
 					if limit*100 < len(want) {
@@ -187,49 +213,69 @@ func TestPagesOfAFilter(t *testing.T) {
 	}
 }
 
+// TestFacets: the counts are those of a plain count over the accounts that the
+// filter wants, for all filters.
 func TestFacets(t *testing.T) {
-	for seed := range uint64(4) {
-		h := projectiontest.Generate(seed, projectiontest.Config{})
+	for seed := range uint64(3) {
+		h := projectiontest.Generate(seed, projectiontest.Config{Talk: 20 * int(seed)})
 		v := newView(h)
 		for _, item := range h.Items {
 			v.Apply(item.At, item.Event)
 		}
-		want := accounts.Facets{
-			Machines: map[string]int{}, States: map[string]int{}, Classes: map[string]int{},
-			Labels: map[string]map[string]int{}, Conditions: map[string]int{},
-		}
-		for _, a := range sorted(h, h.Folds, accounts.Filter{}) {
-			want.Accounts++
-			want.Machines[a.Machine]++
-			want.States[a.State]++
-			want.Classes[a.Class]++
-			for k, value := range a.Labels {
-				if want.Labels[k] == nil {
-					want.Labels[k] = map[string]int{}
-				}
-				want.Labels[k][value]++
-			}
-			names := map[string]bool{}
-			for _, c := range a.Conditions {
-				names[c.Name] = true
-			}
-			for name := range names {
-				want.Conditions[name]++
+		for _, f := range filters() {
+			if got, want := v.FacetsOf(f), counted(h, f); !reflect.DeepEqual(got, want) {
+				t.Errorf("seed %d, %+v:\ngot  %+v\nwant %+v", seed, f, got, want)
 			}
 		}
-		if got := v.Facets(); !reflect.DeepEqual(got, want) {
+		if got, want := v.Facets(), counted(h, accounts.Filter{}); !reflect.DeepEqual(got, want) {
 			t.Errorf("seed %d: got %+v, want %+v", seed, got, want)
-		}
-		if len(want.Conditions) < 3 {
-			t.Errorf("seed %d: too few conditions to prove anything: %v", seed, want.Conditions)
+		} else if len(want.Conditions) < 3 || len(want.Attention) < 3 || len(want.Sources) < 3 {
+			t.Errorf("seed %d: too little to prove anything: %+v", seed, want)
 		}
 	}
+}
+
+// counted counts accounts the plain way.
+func counted(h *projectiontest.History, f accounts.Filter) accounts.Facets {
+	n := accounts.Facets{
+		Machines: map[string]int{}, States: map[string]int{}, Classes: map[string]int{},
+		Labels: map[string]map[string]int{}, Conditions: map[string]int{}, Sources: map[string]int{},
+		Desired: map[string]int{}, Attention: map[string]int{},
+	}
+	for _, a := range sorted(h, h.Folds, f) {
+		n.Accounts++
+		n.Machines[a.Machine]++
+		n.States[a.State]++
+		n.Classes[a.Class]++
+		n.Desired[a.Desired]++
+		n.Sources[h.Folds[a.ID].Source]++
+		for _, kind := range h.Judge.Attention(h.Folds[a.ID]) {
+			n.Attention[kind]++
+		}
+		for k, value := range a.Labels {
+			if n.Labels[k] == nil {
+				n.Labels[k] = map[string]int{}
+			}
+			n.Labels[k][value]++
+		}
+		names := map[string]bool{}
+		for _, c := range a.Conditions {
+			names[c.Name] = true
+		}
+		for name := range names {
+			n.Conditions[name]++
+		}
+	}
+	return n
 }
 
 func TestDamagedAccounts(t *testing.T) {
 	h := projectiontest.Generate(2, projectiontest.Config{})
 	v := newView(h)
 	half := len(h.Items) / 2
+	for h.Folds[h.Items[half].Event.Account].Forgotten { // it would not be shown
+		half++
+	}
 	damaged := h.Items[half]
 	for i, item := range h.Items {
 		if i == half {
@@ -243,8 +289,12 @@ func TestDamagedAccounts(t *testing.T) {
 			t.Errorf("%s: damaged %v, attention %v, want %v", a.ID, a.Damaged, a.Attention, is)
 		}
 	}
-	if n := v.Facets().Damaged; n != 1 {
-		t.Errorf("%d damaged accounts, want 1", n)
+	if n := v.Facets(); n.Damaged != 1 || n.Attention["damaged"] != 1 {
+		t.Errorf("%d damaged accounts, %d that ask to be looked at, want 1 of each", n.Damaged, n.Attention["damaged"])
+	}
+	found := v.List(accounts.Filter{Attention: "damaged"}, "", 10).Accounts
+	if len(found) != 1 || found[0].ID != damaged.Event.Account {
+		t.Errorf("found as damaged: %v, want %s", found, damaged.Event.Account)
 	}
 }
 

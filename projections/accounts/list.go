@@ -24,7 +24,13 @@ type Filter struct {
 	Class     string
 	Condition string // name of a condition that stands
 	Desired   string
+	Source    *string           // the account's source; a pointer to "" = none has spoken
+	Attention string            // a kind of attention that it asks for
 	Labels    map[string]string // all of these
+
+	// SinceFrom and SinceBefore bound the time since when the account is in its
+	// state, unix ns: from the one on, and before the other. 0 = no bound.
+	SinceFrom, SinceBefore int64
 }
 
 // Page is one page of accounts, in the order of their ids by bytes.

@@ -4,11 +4,13 @@ import "slices"
 
 // matcher is a filter in the numbers of one shard, as its tables are now.
 type matcher struct {
-	s       *shard
-	f       *Filter
-	states  []bool // by state; nil: any
-	labels  []bool // by set of labels; nil: any
-	desired string
+	s      *shard
+	f      *Filter
+	states []bool // by state; nil: any
+	labels []bool // by set of labels; nil: any
+	needs  []bool // by set of kinds of attention; nil: any
+	source uint32
+	none   bool // nothing can match
 }
 
 // matcher prepares a filter; the caller holds the lock as long as it is used.
@@ -28,6 +30,17 @@ func (s *shard) matcher(f *Filter) *matcher {
 			m.labels[i] = hasAll(s.labels.Set(uint32(i)).Map, f.Labels)
 		}
 	}
+	if f.Attention != "" {
+		m.needs = make([]bool, s.needs.Len())
+		for i := range m.needs {
+			m.needs[i] = slices.Contains(s.kindsOf(i), f.Attention)
+		}
+	}
+	if f.Source != nil {
+		number, known := s.sources.Find(*f.Source)
+		m.source = number
+		m.none = !known || int(number) >= len(s.bySource) || s.bySource[number] == 0
+	}
 	return m
 }
 
@@ -44,9 +57,13 @@ func hasAll(labels, wanted map[string]string) bool {
 func (m *matcher) matches(number uint32) bool {
 	r := m.s.rows.At(number)
 	switch {
-	case !r.shown(),
+	case m.none, !r.shown(),
 		m.states != nil && !m.states[r.state],
 		m.labels != nil && !m.labels[r.labels],
+		m.needs != nil && !m.needs[r.needs],
+		m.f.Source != nil && m.source != r.source,
+		m.f.SinceFrom != 0 && r.since < m.f.SinceFrom,
+		m.f.SinceBefore != 0 && r.since >= m.f.SinceBefore,
 		m.f.Desired != "" && m.s.words.Name(uint32(r.desired)) != m.f.Desired:
 		return false
 	}
@@ -66,10 +83,13 @@ func (m *matcher) hasCondition(number uint32, r *row) bool {
 }
 
 // fewest returns how many accounts can match at most, and the lists that hold
-// them all: by state or by labels, whichever are fewer; nil when neither is
-// asked for. An empty one, not nil, means that a condition is asked for that
+// them all: by state, by labels or by what they ask for, whichever are fewest;
+// nil when none of these is asked for. An empty one, not nil, means that a condition is asked for that
 // fewer accounts have: those with an entry in more.
 func (m *matcher) fewest() (n int, lists [][]uint32) {
+	if m.none {
+		return 0, [][]uint32{{}}
+	}
 	n = m.s.shown
 	if m.states != nil {
 		lists, n = chosen(m.s.byState, m.states)
@@ -77,6 +97,11 @@ func (m *matcher) fewest() (n int, lists [][]uint32) {
 	if m.labels != nil {
 		if byLabels, fewer := chosen(m.s.byLabels, m.labels); lists == nil || fewer < n {
 			lists, n = byLabels, fewer
+		}
+	}
+	if m.needs != nil {
+		if byNeeds, fewer := chosen(m.s.byNeeds, m.needs); lists == nil || fewer < n {
+			lists, n = byNeeds, fewer
 		}
 	}
 	if m.f.Condition != "" && len(m.s.more) < n {

@@ -8,6 +8,7 @@ import (
 
 	"github.com/musterhq/muster/domain"
 	"github.com/musterhq/muster/projections/internal/states"
+	"github.com/musterhq/muster/projections/internal/turns"
 	"github.com/musterhq/muster/projections/internal/wire"
 )
 
@@ -26,12 +27,17 @@ func (s *shard) save(w io.Writer) error {
 		saveRow(out, s.rows.At(i))
 	}
 	s.saveMore(out)
+	out.Uint(uint64(len(s.turns)))
+	for _, number := range slices.Sorted(maps.Keys(s.turns)) {
+		out.Uint(uint64(number))
+		s.turns[number].Save(out)
+	}
 	return out.Flush()
 }
 
 func saveRow(out *wire.Writer, r *row) {
 	out.Uint(uint64(r.state))
-	out.Uint(uint64(r.flags))
+	out.Uint(uint64(r.flags &^ (flagMore | flagTurns)))
 	out.Int(r.since)
 	out.Uint(uint64(r.version))
 	out.Uint(uint64(r.source))
@@ -74,6 +80,7 @@ func (s *shard) load(src io.Reader) error {
 		in.Fail(errShape)
 	}
 	s.loadMore(in)
+	s.loadTurns(in)
 	if in.Err() == nil {
 		s.index()
 	}
@@ -83,7 +90,7 @@ func (s *shard) load(src io.Reader) error {
 func (s *shard) loadRow(in *wire.Reader) row {
 	return row{
 		state:   uint16(in.Index(s.states.Len())),
-		flags:   uint8(in.Index(1<<8)) &^ flagMore,
+		flags:   uint8(in.Index(1<<8)) &^ (flagMore | flagTurns),
 		since:   in.Int(),
 		version: uint32(in.Uint()),
 		source:  in.Index(s.sources.Len()),
@@ -113,44 +120,26 @@ func (s *shard) loadMore(in *wire.Reader) {
 	}
 }
 
+func (s *shard) loadTurns(in *wire.Reader) {
+	for n := in.Len(); n > 0 && in.Err() == nil; n-- {
+		number := in.Index(s.rows.Len())
+		t := &turns.Turns{}
+		t.Load(in)
+		if in.Err() == nil && !t.Empty() {
+			s.turns[number] = t
+			s.rows.At(number).flags |= flagTurns
+		}
+	}
+}
+
 // index enters all accounts into the indexes.
 func (s *shard) index() {
 	for i := range uint32(s.rows.Len()) {
 		r := s.rows.At(i)
-		if r.flags&flagDamaged != 0 {
-			s.damage++
+		if r.state != states.None {
+			r.needs = s.needsOf(i, r)
 		}
 		s.reindex(i, &row{}, r)
 		s.countConditions(r, i, +1)
-	}
-}
-
-// addTo adds the shard's accounts to the facets; the caller holds the lock.
-func (s *shard) addTo(f *Facets) {
-	f.Accounts += s.shown
-	f.Damaged += s.damage
-	for i, l := range s.byState {
-		if len(l) > 0 && i != states.None {
-			st := s.states.At(uint16(i))
-			f.Machines[st.Machine] += len(l)
-			f.States[st.Name] += len(l)
-			f.Classes[st.Class] += len(l)
-		}
-	}
-	for i, l := range s.byLabels {
-		if len(l) == 0 {
-			continue
-		}
-		for k, v := range s.labels.Set(uint32(i)).Map {
-			if f.Labels[k] == nil {
-				f.Labels[k] = map[string]int{}
-			}
-			f.Labels[k][v] += len(l)
-		}
-	}
-	for name, n := range s.conditions {
-		if n > 0 {
-			f.Conditions[name] += n
-		}
 	}
 }

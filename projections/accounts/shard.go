@@ -11,6 +11,7 @@ import (
 	"github.com/musterhq/muster/projections/internal/intern"
 	"github.com/musterhq/muster/projections/internal/pages"
 	"github.com/musterhq/muster/projections/internal/states"
+	"github.com/musterhq/muster/projections/internal/turns"
 )
 
 // row is one account, by its number. Names are numbers of the shard's tables.
@@ -21,7 +22,9 @@ type row struct {
 	labels   uint32
 	inState  uint32 // its place in byState, while it is shown
 	inLabels uint32 // its place in byLabels, while it is shown and has labels
+	inNeeds  uint32 // its place in byNeeds, while it is shown and asks for something
 	state    uint16 // states.None: no event yet
+	needs    uint16 // the set of kinds of attention
 	mode     uint8
 	desired  uint8
 	flags    uint8
@@ -31,7 +34,8 @@ const (
 	flagForgotten = 1 << iota
 	flagAsksLogin
 	flagDamaged
-	flagMore // it has an entry in more
+	flagMore  // it has an entry in more
+	flagTurns // it has an entry in turns
 )
 
 func (r *row) shown() bool { return r.state != states.None && r.flags&flagForgotten == 0 }
@@ -41,38 +45,49 @@ const maxWords = 255
 
 // shard is one partition's part of the view.
 type shard struct {
-	mu      sync.RWMutex
-	ids     *projections.Ids
-	seq     uint64
-	states  *states.Table
-	labels  *intern.Labels
-	sources *intern.Table
-	words   *intern.Table // modes and what is desired
-	names   *intern.Table // of conditions, their scopes and reasons
-	rows    pages.List[row]
-	more    map[uint32][]domain.Condition // of the accounts that have any
+	mu       sync.RWMutex
+	ids      *projections.Ids
+	machines *machine.Registry
+	seq      uint64
+	states   *states.Table
+	labels   *intern.Labels
+	sources  *intern.Table
+	words    *intern.Table // modes and what is desired
+	names    *intern.Table // of conditions, their scopes and reasons
+	rows     pages.List[row]
+	needs    *intern.Table                 // sets of kinds of attention
+	more     map[uint32][]domain.Condition // of the accounts that have any
+	turns    map[uint32]*turns.Turns       // of the accounts whose customers wait
 
 	// The indexes hold the accounts shown.
 	shown      int
 	order      *btree.BTreeG[uint32] // by id; nil until somebody asks, see settle
 	byState    [][]uint32            // by state, in no order
 	byLabels   [][]uint32            // by set of labels, in no order; nothing for the empty set
+	byNeeds    [][]uint32            // by set of kinds of attention, in no order; nothing for the empty set
+	bySource   []int                 // accounts by source
+	byDesired  []int                 // accounts by what is desired
 	conditions map[string]int        // accounts by the name of a condition
-	damage     int
+	damage     int                   // accounts with a damaged history
 
 	event   domain.Event   // a copy to fold, without what the view does not keep
 	account domain.Account // the account that is being folded
+	asks    []ask          // by state
+	kinds   []string       // used again for each set
 }
 
 func newShard(ids *projections.Ids, machines *machine.Registry) *shard {
 	return &shard{
-		ids:     ids,
-		states:  states.New(machines),
-		labels:  intern.NewLabels(),
-		sources: intern.New(),
-		words:   intern.New(),
-		names:   intern.New(),
-		more:    map[uint32][]domain.Condition{},
+		ids:      ids,
+		machines: machines,
+		states:   states.New(machines),
+		labels:   intern.NewLabels(),
+		sources:  intern.New(),
+		words:    intern.New(),
+		names:    intern.New(),
+		needs:    intern.New(),
+		more:     map[uint32][]domain.Condition{},
+		turns:    map[uint32]*turns.Turns{},
 
 		conditions: map[string]int{},
 	}
@@ -108,10 +123,15 @@ func (s *shard) damaged(at projections.Place) {
 	defer s.mu.Unlock()
 	s.rows.Grow(int(at.Account)+1, row{})
 	r := s.rows.At(at.Account)
-	if r.flags&flagDamaged == 0 {
-		r.flags |= flagDamaged
-		s.damage++
+	if r.flags&flagDamaged != 0 {
+		return
 	}
+	before := *r
+	r.flags |= flagDamaged
+	if r.state != states.None {
+		r.needs = s.needsOf(at.Account, r)
+	}
+	s.reindex(at.Account, &before, r)
 }
 
 // fill makes the account that a row stands for, without its id and without
@@ -153,11 +173,15 @@ func (s *shard) store(number uint32, r *row, a *domain.Account, e *domain.Event,
 	if a.AsksLogin {
 		r.flags |= flagAsksLogin
 	}
-	if len(e.Set) > 0 || len(e.Ended) > 0 {
+	conditions := len(e.Set) > 0 || len(e.Ended) > 0
+	if conditions {
 		s.storeConditions(number, r, &before, a.Conditions)
 	} else if before.shown() != r.shown() {
 		s.countConditions(&before, number, -1)
 		s.countConditions(r, number, +1)
+	}
+	if s.speak(number, r, e) || conditions || first || r.state != before.state || r.flags != before.flags || r.desired != before.desired {
+		r.needs = s.needsOf(number, r)
 	}
 	s.reindex(number, &before, r)
 }
@@ -226,6 +250,19 @@ func (s *shard) reindex(number uint32, before, now *row) {
 	if is && now.labels != 0 && (!was || before.labels != now.labels) {
 		now.inLabels = join(&s.byLabels, int(now.labels), number)
 	}
+	if was && before.needs != 0 && (!is || before.needs != now.needs) {
+		moved := leave(s.byNeeds, int(before.needs), before.inNeeds)
+		s.rows.At(moved).inNeeds = before.inNeeds
+	}
+	if is && now.needs != 0 && (!was || before.needs != now.needs) {
+		now.inNeeds = join(&s.byNeeds, int(now.needs), number)
+	}
+	if was {
+		s.countRow(before, -1)
+	}
+	if is {
+		s.countRow(now, +1)
+	}
 	switch {
 	case is && !was:
 		s.shown++
@@ -237,6 +274,15 @@ func (s *shard) reindex(number uint32, before, now *row) {
 		if s.order != nil {
 			s.order.Delete(number)
 		}
+	}
+}
+
+// countRow counts an account that is shown by what has no list of its own.
+func (s *shard) countRow(r *row, d int) {
+	bump(&s.bySource, int(r.source), d)
+	bump(&s.byDesired, int(r.desired), d)
+	if r.flags&flagDamaged != 0 {
+		s.damage += d
 	}
 }
 

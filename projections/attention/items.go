@@ -47,7 +47,7 @@ func (s *shard) needs(number uint32, r *row, at int64, why string) []need {
 			}
 			add(need{kind: c.name, since: c.since, reason: reason, firm: c.reason != ""})
 		}
-		if s.more[number].unanswered() {
+		if s.more[number].talks.Unanswered() {
 			add(need{kind: domain.AttentionNobodyAnswering, since: at, reason: why})
 		}
 	}
@@ -80,7 +80,7 @@ func (s *shard) refresh(number uint32, r *row, at int64, why string) {
 	if s.order != nil {
 		s.index(number, m.items, len(old) > 0)
 	}
-	if len(m.items) == 0 && len(m.conditions) == 0 && len(m.talks) == 0 {
+	if len(m.items) == 0 && len(m.conditions) == 0 && m.talks.Empty() {
 		delete(s.more, number)
 		r.flags &^= flagMore
 	}

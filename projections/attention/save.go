@@ -47,16 +47,7 @@ func (m *more) save(out *wire.Writer) {
 		out.String(c.reason)
 		out.Int(c.since)
 	}
-	out.Uint(uint64(len(m.talks)))
-	for _, contact := range slices.Sorted(maps.Keys(m.talks)) {
-		t := m.talks[contact]
-		out.String(contact)
-		out.Bool(t.told)
-		out.Uint(uint64(len(t.open)))
-		for _, h := range t.open {
-			out.Uint(h)
-		}
-	}
+	m.talks.Save(out)
 	out.Uint(uint64(len(m.items)))
 	for _, i := range m.items {
 		out.Int(i.since)
@@ -101,17 +92,7 @@ func (s *shard) loadMore(in *wire.Reader, m *more) {
 	for n := in.Len(); n > 0 && in.Err() == nil; n-- {
 		m.conditions = append(m.conditions, condition{s.text(in.String()), s.text(in.String()), s.reason(in.String()), in.Int()})
 	}
-	for n := in.Len(); n > 0 && in.Err() == nil; n-- {
-		contact := in.String()
-		t := &turns{told: in.Bool()}
-		for k := in.Len(); k > 0 && in.Err() == nil; k-- {
-			t.open = append(t.open, in.Uint())
-		}
-		if m.talks == nil {
-			m.talks = map[string]*turns{}
-		}
-		m.talks[contact] = t
-	}
+	m.talks.Load(in)
 	for n := in.Len(); n > 0 && in.Err() == nil; n-- {
 		i := item{since: in.Int(), kind: in.Index(s.kinds.Len()), reason: in.Index(s.reasons.Len()), source: in.Index(s.sources.Len())}
 		if slices.ContainsFunc(m.items, func(o item) bool { return o.kind == i.kind }) {

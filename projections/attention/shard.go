@@ -13,6 +13,7 @@ import (
 	"github.com/musterhq/muster/projections/internal/intern"
 	"github.com/musterhq/muster/projections/internal/pages"
 	"github.com/musterhq/muster/projections/internal/states"
+	"github.com/musterhq/muster/projections/internal/turns"
 )
 
 // row is what the view knows of every account.
@@ -34,7 +35,7 @@ const (
 // more is what only some accounts have.
 type more struct {
 	conditions []condition // those that ask for a human, in the order in which they were set last
-	talks      map[string]*turns
+	talks      turns.Turns
 	items      []item // by the names of their kinds
 }
 

@@ -1,0 +1,104 @@
+package accounts
+
+import (
+	"slices"
+	"strings"
+
+	"github.com/musterhq/muster/domain"
+	"github.com/musterhq/muster/domain/machine"
+	"github.com/musterhq/muster/projections/internal/turns"
+)
+
+// maxNeeds bounds the sets of kinds of attention that are told apart; what goes
+// beyond is one set of the kind "other". A fleet has some dozens.
+const maxNeeds = 1<<16 - 1
+
+// kindSep stands between the kinds of a set: no kind holds it.
+const kindSep = "\x00"
+
+// ask is what a state asks a human for.
+type ask struct {
+	kind     string
+	ifWanted bool // only while it is to run
+}
+
+// asksOf is what a state asks for.
+func (s *shard) asksOf(state uint16) ask {
+	for len(s.asks) <= int(state) {
+		st := s.states.At(uint16(len(s.asks)))
+		var a ask
+		if m, ok := s.machines.Get(st.Machine); ok {
+			found, _ := m.State(st.Name)
+			a = ask{kind: found.Attention, ifWanted: found.IfWanted}
+		}
+		s.asks = append(s.asks, a)
+	}
+	return s.asks[state]
+}
+
+// needsOf is the number of the set of kinds of attention that an account asks
+// for, by the rules of domain.Judge.Attention.
+func (s *shard) needsOf(number uint32, r *row) uint16 {
+	kinds := s.kinds[:0]
+	add := func(kind string) {
+		if kind != "" && !slices.Contains(kinds, kind) {
+			kinds = append(kinds, kind)
+		}
+	}
+	wanted := s.words.Name(uint32(r.desired)) == domain.DesiredRun
+	if a := s.asksOf(r.state); wanted || !a.ifWanted {
+		add(a.kind)
+	}
+	if wanted && r.flags&flagAsksLogin != 0 && s.knows(r.state) {
+		add(machine.LoginNeeded)
+	}
+	if r.flags&flagMore != 0 {
+		for _, c := range s.more[number] {
+			if meaning, ok := machine.ConditionNamed(c.Name); ok && meaning.Attention {
+				add(meaning.Name)
+			}
+		}
+	}
+	if r.flags&flagTurns != 0 && s.turns[number].Unanswered() {
+		add(domain.AttentionNobodyAnswering)
+	}
+	if r.flags&flagDamaged != 0 {
+		add(domain.AttentionDamaged)
+	}
+	slices.Sort(kinds)
+	s.kinds = kinds
+	return uint16(s.needs.IDWithin(strings.Join(kinds, kindSep), maxNeeds, "other"))
+}
+
+// knows says whether the registry has the machine of a state.
+func (s *shard) knows(state uint16) bool {
+	_, ok := s.machines.Get(s.states.At(state).Machine)
+	return ok
+}
+
+// kindsOf are the kinds of a set.
+func (s *shard) kindsOf(needs int) []string {
+	if needs == 0 {
+		return nil
+	}
+	return strings.Split(s.needs.Name(uint32(needs)), kindSep)
+}
+
+// speak keeps the customers' open turns and says whether what the account asks
+// for may have changed.
+func (s *shard) speak(number uint32, r *row, e *domain.Event) (changed bool) {
+	if turns.Opens(e) && r.flags&flagTurns == 0 {
+		r.flags |= flagTurns
+		s.turns[number] = &turns.Turns{}
+	}
+	if r.flags&flagTurns == 0 {
+		return false
+	}
+	t := s.turns[number]
+	changed = t.Apply(e)
+	if t.Empty() {
+		delete(s.turns, number)
+		r.flags &^= flagTurns
+	}
+	return changed
+}
