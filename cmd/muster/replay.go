@@ -116,7 +116,7 @@ func (c *cli) replay(ctx context.Context, a *archive.Archive, o offline.Options,
 		return err
 	}
 	res.Elapsed = time.Since(begin).Seconds()
-	if o.Account != "" && len(fleet.Accounts) == 0 {
+	if o.Account != "" && len(fleet.Accounts()) == 0 {
 		return as(errNotFound, fmt.Errorf("the archive has no account %q", o.Account))
 	}
 	now := time.Now().UnixNano()

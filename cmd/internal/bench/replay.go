@@ -316,8 +316,8 @@ func (r *replaying) memory(ctx context.Context) error {
 	}
 	debug.FreeOSMemory()
 	r.rep.Resident = resident(os.Getpid())
-	r.rep.Accounts = len(f.Accounts)
-	r.rep.PerAccount = float64(r.rep.Resident) / float64(max(1, len(f.Accounts)))
+	r.rep.Accounts = len(f.Accounts())
+	r.rep.PerAccount = float64(r.rep.Resident) / float64(max(1, len(f.Accounts())))
 	r.rep.Digest = f.Digest()
 	r.say(fmt.Sprintf("%d bytes resident, %.0f for each of %d accounts", r.rep.Resident, r.rep.PerAccount, r.rep.Accounts))
 	return nil

@@ -54,16 +54,26 @@ type Fleet struct {
 	Transitions  *transitions.View
 	ReadyTime    *readytime.View
 
-	Accounts []*domain.Account // in no order; forgotten ones, too
-	AsOf     map[int]uint64
-	Events   int64
-	Last     int64 // when the last event was recorded, unix ns
+	AsOf   map[int]uint64
+	Events int64
+	Last   int64 // when the last event was recorded, unix ns
 
-	account domain.AccountID
+	folded   []*domain.Folding
+	accounts []*domain.Account
+}
+
+// Accounts are the fleet's accounts, in no order, forgotten ones too; none when
+// only the views were asked for. They are made at the first call.
+func (f *Fleet) Accounts() []*domain.Account {
+	for _, one := range f.folded {
+		f.accounts = append(f.accounts, one.Account())
+	}
+	f.folded = nil
+	return f.accounts
 }
 
 // Digest names the state of the fleet.
-func (f *Fleet) Digest() string { return domain.Digest(f.Accounts) }
+func (f *Fleet) Digest() string { return domain.Digest(f.Accounts()) }
 
 // Stats are the fleet's numbers at a time (unix ns).
 func (f *Fleet) Stats(now int64) stats.Stats {
@@ -76,7 +86,7 @@ func Replay(ctx context.Context, a *archive.Archive, o Options) (*Fleet, error) 
 	n := a.Partitions()
 	f := &Fleet{
 		Distribution: distribution.New(n, o.Machines), Transitions: transitions.New(n), ReadyTime: readytime.New(n, o.Machines),
-		AsOf: map[int]uint64{}, account: o.Account,
+		AsOf: map[int]uint64{},
 	}
 	workers := o.Workers
 	if workers <= 0 {
@@ -109,9 +119,9 @@ func Replay(ctx context.Context, a *archive.Archive, o Options) (*Fleet, error) 
 		f.AsOf[i] = p.last
 		f.Events += p.events
 		f.Last = max(f.Last, p.lastTime)
-		for _, a := range p.accounts {
-			if a != nil {
-				f.Accounts = append(f.Accounts, a)
+		for n, a := range p.accounts {
+			if p.versions[n] > 0 && !o.ViewsOnly {
+				f.folded = append(f.folded, a)
 			}
 		}
 	}
@@ -130,7 +140,7 @@ type fold struct {
 
 	reader   *codec.Reader
 	event    domain.Event
-	accounts []*domain.Account
+	accounts []*domain.Folding
 	versions []uint64
 	ids      map[string]uint32 // accounts by id, asked once for each segment they occur in
 	names    []domain.AccountID
@@ -227,7 +237,7 @@ func (p *fold) enter(id string) uint32 {
 	if !ok {
 		n = uint32(len(p.accounts))
 		p.ids[id] = n
-		p.accounts = append(p.accounts, nil)
+		p.accounts = append(p.accounts, &domain.Folding{})
 		p.versions = append(p.versions, 0)
 		p.names = append(p.names, domain.AccountID(id))
 	}
@@ -242,11 +252,11 @@ func (p *fold) entry(r *archive.Entry) error {
 		return nil
 	}
 	e := &p.event
-	e.Account = id
-	err := p.read(r.Data, e)
+	err := p.reader.Read(r.Data, e)
 	if err == nil && e.Account != id {
 		err = fmt.Errorf("%w: the record names account %q", ErrHistory, e.Account)
 	}
+	e.Account = id
 	if err != nil {
 		return fmt.Errorf("sequence %d, account %q: %w", r.Seq, id, err)
 	}
@@ -261,23 +271,23 @@ func (p *fold) entry(r *archive.Entry) error {
 	p.versions[n] = e.Version
 	p.last, p.lastTime = r.Seq, max(p.lastTime, e.Recorded)
 	p.events++
-	if !p.o.ViewsOnly {
-		p.accounts[n] = domain.Evolve(p.accounts[n], e)
-	}
 	at := projections.Place{Partition: p.partition, Seq: r.Seq, Account: n}
 	p.fleet.Distribution.Apply(at, e)
 	if !p.o.NoTransitions {
 		p.fleet.Transitions.Apply(at, e)
 	}
 	p.fleet.ReadyTime.Apply(at, e)
-	return nil
-}
-
-func (p *fold) read(data []byte, e *domain.Event) error {
 	if p.o.ViewsOnly {
-		return p.reader.Read(data, e)
+		return nil
 	}
-	return p.reader.Fold(data, e)
+	a := p.accounts[n]
+	if a.Keeps(e) {
+		if err := p.reader.Fold(r.Data, e); err != nil { // with strings that stay
+			return err
+		}
+	}
+	a.Evolve(e)
+	return nil
 }
 
 // broken is a gap in an account's event numbers.
