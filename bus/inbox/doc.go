@@ -11,6 +11,8 @@
 //	publisher → MUSTER_IN → subscriber → router: park · recover · retry → judge → command.Set
 //	                        (one message of an account at a time)          ↘ the partition's owner
 //
+// Subscriber and router are those of bus/pubsub, on Watermill.
+//
 // Authoritative is the history. A body, its content types and the faults that
 // it can have are those of a command (dispatch.Decode).
 //
