@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/spf13/cobra"
 
@@ -19,7 +20,7 @@ func newAccounts(c *cli) *cobra.Command {
 		Use:   "accounts",
 		Short: "Look at accounts",
 	}
-	cmd.AddCommand(newAccountsGet(c), newAccountsList(c))
+	cmd.AddCommand(newAccountsGet(c), newAccountsList(c), newAccountsCount(c))
 	return group(cmd)
 }
 
@@ -113,21 +114,15 @@ through all pages.`,
 			if req.Limit < 1 || req.Limit > api.MaxLimit {
 				return usage("--limit is %d; from 1 to %d are possible", req.Limit, api.MaxLimit)
 			}
-			if err := checkFilters(&req); err != nil {
+			if err := checkFilters(&req, time.Now()); err != nil {
 				return err
 			}
 			req.WaitFor = wait.position()
 			return c.listAccounts(cmd.Context(), req, all)
 		},
 	}
+	accountFilters(cmd, &req)
 	f := cmd.Flags()
-	f.StringVar(&req.Prefix, "prefix", "", "only ids that begin so")
-	f.StringVar(&req.Machine, "machine", "", "only accounts of this machine, e.g. whatsapp@2")
-	f.StringVar(&req.State, "state", "", "only accounts in this state, e.g. RUNNING")
-	f.StringVar(&req.Class, "class", "", "only accounts in a state of this class, e.g. ready")
-	f.StringVar(&req.Condition, "condition", "", "only accounts with this condition, e.g. rate_limited")
-	f.StringVar(&req.Desired, "desired", "", "only accounts that the operator wants to run, or stop")
-	f.StringToStringVar(&req.Labels, "label", nil, "only accounts with this label: name=value, may be repeated")
 	f.IntVar(&req.Limit, "limit", api.DefaultLimit, "accounts on a page")
 	f.StringVar(&req.After, "after", "", "begin behind this id")
 	f.BoolVar(&all, "all", false, "walk through all pages")
@@ -135,9 +130,42 @@ through all pages.`,
 	return cmd
 }
 
+// accountFilters are the flags that say which accounts are wanted.
+func accountFilters(cmd *cobra.Command, req *api.ListRequest) {
+	f := cmd.Flags()
+	f.StringVar(&req.Prefix, "prefix", "", "only ids that begin so")
+	f.StringVar(&req.Machine, "machine", "", "only accounts of this machine, e.g. whatsapp@2")
+	f.StringVar(&req.State, "state", "", "only accounts in this state, e.g. RUNNING")
+	f.StringVar(&req.Class, "class", "", "only accounts in a state of this class, e.g. ready")
+	f.StringVar(&req.Condition, "condition", "", "only accounts with this condition, e.g. rate_limited")
+	f.StringVar(&req.Desired, "desired", "", "only accounts that the operator wants to run, or stop")
+	f.StringVar(&req.Source, "source", "", "only accounts of this source")
+	f.StringVar(&req.Attention, "attention", "", "only accounts that need a human for this, e.g. scan_qr")
+	f.StringVar(&req.SinceFrom, "since-from", "", "only accounts in their state since this time or later: a time, or a duration such as 10m for ten minutes ago")
+	f.StringVar(&req.SinceBefore, "since-before", "", "only accounts in their state since before this time: a time, or a duration such as 10m for ten minutes ago")
+	f.StringToStringVar(&req.Labels, "label", nil, "only accounts with this label: name=value, may be repeated")
+}
+
 // checkFilters refuses words that no account can have: an empty list would be
 // taken for an answer. States and machines are the server's and are left to it.
-func checkFilters(req *api.ListRequest) error {
+// It makes times of durations before now.
+func checkFilters(req *api.ListRequest, now time.Time) error {
+	for _, f := range []struct {
+		flag string
+		text *string
+	}{{"since-from", &req.SinceFrom}, {"since-before", &req.SinceBefore}} {
+		if *f.text == "" {
+			continue
+		}
+		at, err := time.Parse(time.RFC3339, *f.text)
+		if d, bad := time.ParseDuration(*f.text); bad == nil && d >= 0 {
+			at, err = now.Add(-d), nil
+		}
+		if err != nil {
+			return usage("--%s is %q; it is a duration such as 10m, or a time such as 2026-01-01T10:00:00Z", f.flag, *f.text)
+		}
+		*f.text = at.UTC().Format(time.RFC3339Nano)
+	}
 	for _, f := range []struct {
 		flag, value string
 		words       []string

@@ -37,10 +37,15 @@ type ListRequest struct {
 	Class     string            `json:"class,omitempty"`     // exact, e.g. ready
 	Condition string            `json:"condition,omitempty"` // has a condition of this name
 	Desired   string            `json:"desired,omitempty"`   // run or stop
+	Source    string            `json:"source,omitempty"`    // the account's source, exact
+	Attention string            `json:"attention,omitempty"` // asks for a human for this, e.g. scan_qr
 	Labels    map[string]string `json:"labels,omitempty"`    // all of them, with these values
-	After     string            `json:"after,omitempty"`     // the page begins behind this id
-	Limit     int               `json:"limit,omitempty"`     // 0 = DefaultLimit; above MaxLimit is invalid
-	WaitFor   AsOf              `json:"wait_for,omitempty"`
+	// In its state since this time or later, and since before this one: RFC 3339.
+	SinceFrom   string `json:"since_from,omitempty"`
+	SinceBefore string `json:"since_before,omitempty"`
+	After       string `json:"after,omitempty"` // the page begins behind this id
+	Limit       int    `json:"limit,omitempty"` // 0 = DefaultLimit; above MaxLimit is invalid
+	WaitFor     AsOf   `json:"wait_for,omitempty"`
 }
 
 // Page is one page of accounts.

@@ -11,8 +11,10 @@ const (
 	TransitionsQuery  = "transitions"          // TransitionsRequest → Transitions
 )
 
-// FacetsRequest asks how many accounts each filter of a ListRequest would find.
+// FacetsRequest asks how many accounts each filter of a ListRequest would find,
+// among those that its own filters find. After and Limit are not looked at.
 type FacetsRequest struct {
+	ListRequest
 	WaitFor AsOf `json:"wait_for,omitempty"`
 }
 
@@ -24,7 +26,10 @@ type Facets struct {
 	Classes    map[string]int            `json:"classes"`
 	Labels     map[string]map[string]int `json:"labels"`     // name → value → accounts
 	Conditions map[string]int            `json:"conditions"` // by name
-	Damaged    int                       `json:"damaged"`    // whose history is not whole
+	Sources    map[string]int            `json:"sources"`    // "" = no source has spoken
+	Desired    map[string]int            `json:"desired"`
+	Attention  map[string]int            `json:"attention"` // by kind; who asks for two things counts in both
+	Damaged    int                       `json:"damaged"`   // whose history is not whole
 	AsOf       AsOf                      `json:"as_of"`
 }
 

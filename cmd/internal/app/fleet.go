@@ -31,11 +31,15 @@ func (a *App) facets(ctx context.Context, r api.FacetsRequest) (any, error) {
 	if err := a.wait(ctx, r.WaitFor); err != nil {
 		return nil, err
 	}
+	filter, err := filterOf(&r.ListRequest)
+	if err != nil {
+		return nil, err
+	}
 	asOf := a.views.runner.AsOf()
-	f := a.views.accounts.Facets()
+	f := a.views.accounts.FacetsOf(filter)
 	return api.Facets{
 		Accounts: f.Accounts, Machines: f.Machines, States: f.States, Classes: f.Classes,
-		Labels: f.Labels, Conditions: f.Conditions, Damaged: f.Damaged, AsOf: asOf,
+		Labels: f.Labels, Conditions: f.Conditions, Sources: f.Sources, Desired: f.Desired, Attention: f.Attention, Damaged: f.Damaged, AsOf: asOf,
 	}, nil
 }
 

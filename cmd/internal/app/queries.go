@@ -12,7 +12,6 @@ import (
 	"github.com/musterhq/muster/cmd/internal/api"
 	"github.com/musterhq/muster/cmd/internal/machinefile"
 	"github.com/musterhq/muster/domain"
-	"github.com/musterhq/muster/projections/accounts"
 	"github.com/musterhq/muster/projections/stats"
 )
 
@@ -66,11 +65,12 @@ func (a *App) listAccounts(ctx context.Context, r api.ListRequest) (any, error) 
 	if r.Limit == 0 {
 		r.Limit = api.DefaultLimit
 	}
+	filter, err := filterOf(&r)
+	if err != nil {
+		return nil, err
+	}
 	asOf := a.views.runner.AsOf()
-	got := a.views.accounts.List(accounts.Filter{
-		Prefix: r.Prefix, Machine: r.Machine, State: r.State, Class: r.Class,
-		Condition: r.Condition, Desired: r.Desired, Labels: r.Labels,
-	}, r.After, r.Limit)
+	got := a.views.accounts.List(filter, r.After, r.Limit)
 	page := api.Page{Accounts: make([]domain.AccountView, len(got.Accounts)), Next: got.Next, AsOf: asOf}
 	for i, acct := range got.Accounts {
 		a.views.talk.Fill(&acct.AccountView)
