@@ -2,6 +2,7 @@ package domain
 
 import (
 	"slices"
+	"strings"
 
 	"github.com/musterhq/muster/domain/machine"
 )
@@ -75,18 +76,22 @@ func (c *Conversation) handler(message string) (handler string, claimed bool) {
 }
 
 // claim remembers who answers a message, and closes its turn. It changes only
-// copies of the slices.
-func (c *Conversation) claim(message, handler string) {
+// copies of the slices, unless nobody else has the conversation.
+func (c *Conversation) claim(message, handler string, owned bool) {
 	if i := c.open(message); i >= 0 {
-		c.Turns = slices.Delete(slices.Clone(c.Turns), i, i+1)
+		if !owned {
+			c.Turns = slices.Clone(c.Turns)
+		}
+		c.Turns = slices.Delete(c.Turns, i, i+1)
 	}
 	kept := c.Claims
 	if len(kept) >= maxClaims {
 		kept = kept[len(kept)-maxClaims+1:]
 	}
-	next := make([]Claim, len(kept), len(kept)+1)
-	copy(next, kept)
-	c.Claims = append(next, Claim{Message: message, Handler: handler})
+	if !owned {
+		kept = append(make([]Claim, 0, len(kept)+1), kept...)
+	}
+	c.Claims = append(kept, Claim{Message: message, Handler: handler})
 }
 
 func (c *Conversation) appendCanonical(w *canonical) {
@@ -186,7 +191,7 @@ func (t *Talk) evolveConversation(e *Event) {
 		}
 		c = *old
 	}
-	c.take(e)
+	c.take(e, false)
 	t.conversations = t.conversations.put(e.Key, &c)
 }
 
@@ -194,27 +199,40 @@ func (t *Talk) evolveConversation(e *Event) {
 func (e *Event) turns() bool { return e.Outcome != Noop || e.Trigger == "nobody_answering" }
 
 // take applies a legal fact to its conversation. It changes only copies of the
-// slices.
-func (c *Conversation) take(e *Event) {
+// slices, and keeps the event's strings; unless nobody else has the
+// conversation: then it changes them in place, and keeps copies.
+func (c *Conversation) take(e *Event, owned bool) {
 	switch {
 	case e.Outcome == Applied:
 		c.State = intern(e.To)
 	case e.Trigger == "nobody_answering":
 		c.Unanswered = true
 	}
+	text := func(name string) string {
+		if owned {
+			return strings.Clone(e.Data.text(name))
+		}
+		return e.Data.text(name)
+	}
 	if e.Effects&EffectOpensTurn != 0 {
-		c.Turns = append(slices.Clip(c.Turns), Turn{Message: e.Data.text("message"), At: e.At})
+		if !owned {
+			c.Turns = slices.Clip(c.Turns)
+		}
+		c.Turns = append(c.Turns, Turn{Message: text("message"), At: e.At})
 	}
 	if e.Effects&EffectClosesTurns != 0 {
-		for _, turn := range c.Turns {
-			c.claim(turn.Message, claimedHuman)
+		for _, turn := range slices.Clone(c.Turns) {
+			c.claim(turn.Message, claimedHuman, owned)
 		}
 	}
 	if e.Effects&EffectClaim != 0 {
-		c.claim(e.Data.text("message"), e.Data.text("handler"))
+		c.claim(text("message"), text("handler"), owned)
 		c.Granted = true
 	}
 	if len(c.Turns) == 0 {
-		c.Turns, c.Unanswered = nil, false
+		c.Unanswered = false
+		if c.Turns = c.Turns[:0]; !owned {
+			c.Turns = nil
+		}
 	}
 }

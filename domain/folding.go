@@ -1,6 +1,7 @@
 package domain
 
 import (
+	"bytes"
 	"encoding/binary"
 	"maps"
 	"slices"
@@ -19,7 +20,7 @@ type Folding struct {
 	begun   bool
 	recent  recentLog
 
-	messages      map[string]*foldedMessage
+	messages      messageTable
 	marks         int        // closed messages
 	closed        closedHeap // by the time that closed them
 	conversations map[string]*Conversation
@@ -34,9 +35,10 @@ type foldedMessage struct {
 }
 
 // Keeps says whether Evolve would keep strings of the event as they are; the
-// caller must own them then. Of other events it copies what it keeps.
+// caller must own them then. Of other events, most of those about messages and
+// conversations, it copies what it keeps.
 func (f *Folding) Keeps(e *Event) bool {
-	return !f.begun || e.Kind != KindMessage || len(e.Set) > 0 || e.Effects&effectsExtra != 0
+	return !f.begun || e.Kind != KindMessage && e.Kind != KindConversation || len(e.Set) > 0 || e.Effects&effectsExtra != 0
 }
 
 // Evolve applies an event.
@@ -73,10 +75,11 @@ func (f *Folding) Account() *Account {
 	a := f.account
 	a.Recent = f.recent.pack()
 	t := f.talk
-	keys := slices.Sorted(maps.Keys(f.messages))
-	messages := make([]*Message, len(keys))
-	for i, key := range keys {
-		messages[i] = &f.messages[key].Message
+	all := f.messages.all()
+	slices.SortFunc(all, func(a, b *foldedMessage) int { return strings.Compare(a.key, b.key) })
+	keys, messages := make([]string, len(all)), make([]*Message, len(all))
+	for i, m := range all {
+		keys[i], messages[i] = m.key, &m.Message
 	}
 	t.messages = build(keys, messages)
 	keys = slices.Sorted(maps.Keys(f.conversations))
@@ -92,13 +95,10 @@ func (f *Folding) Account() *Account {
 }
 
 func (f *Folding) message(e *Event) {
-	m, known := f.messages[e.Key]
-	if !known {
-		if f.messages == nil {
-			f.messages = map[string]*foldedMessage{}
-		}
+	m, hash := f.messages.find(e.Key)
+	if m == nil {
 		m = &foldedMessage{Message: newMessage(e), key: strings.Clone(e.Key)}
-		f.messages[m.key] = m
+		f.messages.add(m, hash)
 	}
 	at, was := m.marked()
 	m.take(e)
@@ -126,11 +126,14 @@ func (f *Folding) conversation(e *Event) {
 			f.conversations = map[string]*Conversation{}
 		}
 		c = &Conversation{State: ConversationBot}
-		f.conversations[e.Key] = c
+		f.conversations[strings.Clone(e.Key)] = c
 	case !e.turns():
 		return
 	}
-	c.take(e)
+	c.take(e, true)
+	if !isWellKnown(c.State) {
+		c.State = strings.Clone(c.State)
+	}
 }
 
 // forget is that of Talk.
@@ -150,7 +153,8 @@ func (f *Folding) forget(now int64, justClosed string) {
 	}
 	if spared != nil {
 		spared.gone = false
-		f.messages[spared.key] = spared
+		_, hash := f.messages.find(spared.key)
+		f.messages.add(spared, hash)
 		f.marks++
 		f.closed.push(closing{spared.Closed, spared})
 	}
@@ -171,7 +175,7 @@ func (f *Folding) oldest() *foldedMessage {
 // drop forgets the message on top of the heap.
 func (f *Folding) drop(m *foldedMessage) {
 	m.gone = true
-	delete(f.messages, m.key)
+	f.messages.remove(m)
 	f.marks--
 	f.closed.pop()
 }
@@ -230,26 +234,27 @@ func (h *closedHeap) pop() {
 // recentLog holds the last ids as they were given, at least the last 64 of
 // them; they are hashed and packed only when the account is made.
 type recentLog struct {
-	b []byte // for each: the id, from and to with their lengths, the outcome, the version
-	n int
+	last   []byte // for each: the id, from and to with their lengths, the outcome, the version
+	before []byte // the 64 ids before those
+	n      int    // of last
 }
 
 func (r *recentLog) add(e *Event) {
-	if r.n == 2*maxRecent {
-		rest := r.b
-		for range maxRecent {
-			_, _, rest = readLogged(rest)
-		}
-		r.b = r.b[:copy(r.b, rest)]
-		r.n -= maxRecent
+	if r.n == maxRecent {
+		r.before, r.last, r.n = r.last, r.before[:0], 0
 	}
-	b := r.b
-	for _, s := range [...]string{e.ID, e.From, e.To} {
-		b = binary.AppendUvarint(b, uint64(len(s)))
-		b = append(b, s...)
-	}
-	r.b = binary.AppendUvarint(append(b, byte(e.Outcome)), e.Version)
+	b := appendLogged(appendLogged(appendLogged(r.last, e.ID), e.From), e.To)
+	r.last = binary.AppendUvarint(append(b, byte(e.Outcome)), e.Version)
 	r.n++
+}
+
+func appendLogged(b []byte, s string) []byte {
+	if len(s) < 0x80 {
+		b = append(b, byte(len(s)))
+	} else {
+		b = binary.AppendUvarint(b, uint64(len(s)))
+	}
+	return append(b, s...)
 }
 
 // readLogged takes the first entry off.
@@ -269,14 +274,14 @@ func readLogged(b []byte) (id string, e earlier, rest []byte) {
 
 // pack is what Recent.add makes of the ids.
 func (r *recentLog) pack() Recent {
-	var packed []byte
-	for rest, left := r.b, r.n; left > 0; left-- {
-		var id string
-		var e earlier
-		id, e, rest = readLogged(rest)
-		if left <= maxRecent {
-			packed = appendRecent(packed, id, e)
+	var list [][]byte // entries, packed
+	for _, rest := range [...][]byte{r.before, r.last} {
+		for len(rest) > 0 {
+			var id string
+			var e earlier
+			id, e, rest = readLogged(rest)
+			list = append(list, appendRecent(nil, id, e))
 		}
 	}
-	return Recent(packed)
+	return Recent(bytes.Join(list[max(0, len(list)-maxRecent):], nil))
 }
