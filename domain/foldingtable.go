@@ -1,0 +1,93 @@
+package domain
+
+import "hash/maphash"
+
+// messageTable finds messages by their keys: a hash table with linear probing,
+// whose slots tell most misses without a look at the message. What it holds has
+// no order. It is for [Folding], which spends most of its time here.
+type messageTable struct {
+	slots []messageSlot // as many as a power of two, at most three quarters full
+	n     int
+}
+
+type messageSlot struct {
+	hash    uint64
+	message *foldedMessage // nil = free
+}
+
+var messageSeed = maphash.MakeSeed()
+
+// find returns the message of a key, nil when there is none, and the key's hash.
+func (t *messageTable) find(key string) (*foldedMessage, uint64) {
+	h := maphash.String(messageSeed, key)
+	if t.n == 0 {
+		return nil, h
+	}
+	mask := uint64(len(t.slots) - 1)
+	for i := h & mask; ; i = (i + 1) & mask {
+		s := &t.slots[i]
+		if s.message == nil {
+			return nil, h
+		}
+		if s.hash == h && s.message.key == key {
+			return s.message, h
+		}
+	}
+}
+
+// add adds a message that is not there; h is its key's hash.
+func (t *messageTable) add(m *foldedMessage, h uint64) {
+	if 4*(t.n+1) > 3*len(t.slots) {
+		old := t.slots
+		t.slots = make([]messageSlot, max(8, 2*len(old)))
+		for _, s := range old {
+			if s.message != nil {
+				t.place(s)
+			}
+		}
+	}
+	t.place(messageSlot{h, m})
+	t.n++
+}
+
+func (t *messageTable) place(s messageSlot) {
+	mask := uint64(len(t.slots) - 1)
+	i := s.hash & mask
+	for t.slots[i].message != nil {
+		i = (i + 1) & mask
+	}
+	t.slots[i] = s
+}
+
+// remove takes a message out that is there. What stands behind it moves up, so
+// that there are no gaps on the way to it.
+func (t *messageTable) remove(m *foldedMessage) {
+	mask := uint64(len(t.slots) - 1)
+	i := maphash.String(messageSeed, m.key) & mask
+	for t.slots[i].message != m {
+		i = (i + 1) & mask
+	}
+	for j := i; ; {
+		j = (j + 1) & mask
+		s := t.slots[j]
+		if s.message == nil {
+			break
+		}
+		if (j-s.hash)&mask >= (j-i)&mask { // it may stand at i: its own place is not behind that
+			t.slots[i], i = s, j
+		}
+	}
+	t.slots[i] = messageSlot{}
+	t.n--
+}
+
+// all lists the messages, in no order.
+func (t *messageTable) all() []*foldedMessage {
+	list := make([]*foldedMessage, 0, t.n)
+	for _, s := range t.slots {
+		if s.message != nil {
+			list = append(list, s.message)
+		}
+	}
+	return list
+}
