@@ -45,7 +45,7 @@ func (v *View) List(f Filter, after string, limit int) Page {
 	limit = max(1, min(limit, MaxLimit))
 	walks := make([]*walk, 0, len(v.shards))
 	for i := range v.shards {
-		walks = append(walks, newWalk(v.shards[i].Load(), &f, after, 1+2*limit/len(v.shards)))
+		walks = append(walks, newWalk(v.shards[i].Load(), &f, after, 1+limit*5/4/len(v.shards))) // its share, and a little more
 	}
 	var page Page
 	for {
