@@ -10,6 +10,7 @@ import (
 	"github.com/musterhq/muster/domain/machine"
 	"github.com/musterhq/muster/projections"
 	"github.com/musterhq/muster/projections/internal/intern"
+	"github.com/musterhq/muster/projections/internal/lengths"
 	"github.com/musterhq/muster/projections/internal/pages"
 	"github.com/musterhq/muster/projections/internal/states"
 	"github.com/musterhq/muster/projections/internal/wire"
@@ -30,11 +31,13 @@ type shard struct {
 	states  *states.Table
 	reasons *intern.Table
 	rows    pages.List[row]
-	lengths [][]uint32 // by state; nil: no stay has ended
+	lengths []lengths.Lengths  // by state: of the stays that have ended
+	inState []int32            // accounts by state
+	causes  map[causeKey]int32 // accounts by state and reason
 }
 
 func newShard(machines *machine.Registry) *shard {
-	return &shard{states: states.New(machines), reasons: intern.New()}
+	return &shard{states: states.New(machines), reasons: intern.New(), causes: map[causeKey]int32{}}
 }
 
 func (s *shard) apply(at projections.Place, e *domain.Event) {
@@ -58,6 +61,10 @@ func (s *shard) apply(at projections.Place, e *domain.Event) {
 	if before.here() && !r.gone && r.state != before.state {
 		s.end(before.state, time.Duration(e.At-before.since))
 	}
+	if before != *r {
+		s.enter(&before, -1)
+		s.enter(r, +1)
+	}
 }
 
 // here says whether the account is counted.
@@ -66,12 +73,31 @@ func (r *row) here() bool { return r.state != states.None && !r.gone }
 // end enters the length of a stay.
 func (s *shard) end(state uint16, length time.Duration) {
 	for len(s.lengths) <= int(state) {
-		s.lengths = append(s.lengths, nil)
+		s.lengths = append(s.lengths, lengths.Lengths{})
 	}
-	if s.lengths[state] == nil {
-		s.lengths[state] = make([]uint32, buckets)
+	s.lengths[state].Add(length)
+}
+
+// causeKey is where accounts are and for which reason they came.
+type causeKey struct{ state, reason uint16 }
+
+// enter counts an account where it is.
+func (s *shard) enter(r *row, d int32) {
+	if !r.here() {
+		return
 	}
-	s.lengths[state][bucket(length)]++
+	bump(&s.inState, r.state, d)
+	key := causeKey{r.state, r.reason}
+	if s.causes[key] += d; s.causes[key] == 0 {
+		delete(s.causes, key)
+	}
+}
+
+func bump(counts *[]int32, number uint16, d int32) {
+	for len(*counts) <= int(number) {
+		*counts = append(*counts, 0)
+	}
+	(*counts)[number] += d
 }
 
 func (s *shard) of(number uint32) (Stay, bool) {
@@ -85,42 +111,44 @@ func (s *shard) of(number uint32) (Stay, bool) {
 	return Stay{Machine: st.Machine, State: st.Name, Since: r.since, Reason: s.reasons.Name(uint32(r.reason))}, true
 }
 
-// count looks at every account: nobody asks often, and each event would have to
-// keep the counts.
+// count counts the accounts that are in a state, and those that came for a reason.
 func (s *shard) count(machine, state, reason string) (inState, forReason int) {
 	s.mu.RLock()
 	defer s.mu.RUnlock()
 	number, ok := s.states.Find(machine, state)
-	if !ok {
+	if !ok || int(number) >= len(s.inState) {
 		return 0, 0
 	}
-	cause, known := s.reasons.Find(reason)
-	for i := range uint32(s.rows.Len()) {
-		r := s.rows.At(i)
-		if r.state != number || r.gone {
-			continue
-		}
-		inState++
-		if known && uint32(r.reason) == cause {
-			forReason++
-		}
+	if cause, known := s.reasons.Find(reason); known {
+		forReason = int(s.causes[causeKey{number, uint16(cause)}])
 	}
-	return inState, forReason
+	return int(s.inState[number]), forReason
 }
 
 func (s *shard) addLengths(machine, state string, l *Lengths) {
 	s.mu.RLock()
 	defer s.mu.RUnlock()
-	number, ok := s.states.Find(machine, state)
-	if !ok || int(number) >= len(s.lengths) || s.lengths[number] == nil {
-		return
+	if number, ok := s.states.Find(machine, state); ok && int(number) < len(s.lengths) {
+		l.Merge(&s.lengths[number])
 	}
-	if l.buckets == nil {
-		l.buckets = make([]uint32, buckets)
-	}
-	for i, n := range s.lengths[number] {
-		l.buckets[i] += n
-		l.N += int(n)
+}
+
+// each tells of every state in which an account is or was.
+func (s *shard) each(tell func(machine, state string, now int, ended *Lengths)) {
+	s.mu.RLock()
+	defer s.mu.RUnlock()
+	for number := states.None + 1; number < s.states.Len(); number++ {
+		var ended Lengths
+		if number < len(s.lengths) {
+			ended = s.lengths[number]
+		}
+		now := 0
+		if number < len(s.inState) {
+			now = int(s.inState[number])
+		}
+		if st := s.states.At(uint16(number)); now > 0 || ended.N > 0 {
+			tell(st.Machine, st.Name, now, &ended)
+		}
 	}
 }
 
@@ -140,11 +168,8 @@ func (s *shard) save(w io.Writer) error {
 		out.Bool(r.gone)
 	}
 	out.Uint(uint64(len(s.lengths)))
-	for _, list := range s.lengths {
-		out.Bool(list != nil)
-		for _, n := range list {
-			out.Uint(uint64(n))
-		}
+	for i := range s.lengths {
+		s.lengths[i].Save(out)
 	}
 	return out.Flush()
 }
@@ -158,18 +183,13 @@ func (s *shard) load(src io.Reader) error {
 	for n := in.Len(); n > 0 && in.Err() == nil; n-- {
 		r := row{since: in.Int(), state: uint16(in.Index(s.states.Len())), reason: uint16(in.Index(s.reasons.Len())), gone: in.Bool()}
 		if in.Err() == nil {
-			s.rows.Append(r)
+			s.enter(s.rows.Append(r), +1)
 		}
 	}
 	for n := in.Index(s.states.Len() + 1); n > 0 && in.Err() == nil; n-- {
-		var list []uint32
-		if in.Bool() {
-			list = make([]uint32, buckets)
-			for i := range list {
-				list[i] = uint32(in.Uint())
-			}
-		}
-		s.lengths = append(s.lengths, list)
+		var l lengths.Lengths
+		l.Load(in)
+		s.lengths = append(s.lengths, l)
 	}
 	return in.Err()
 }

@@ -15,15 +15,16 @@
 package stays
 
 import (
+	"cmp"
 	"io"
-	"math"
+	"slices"
 	"sync/atomic"
-	"time"
 
 	"github.com/musterhq/muster/domain"
 	"github.com/musterhq/muster/domain/machine"
 	"github.com/musterhq/muster/eventlog"
 	"github.com/musterhq/muster/projections"
+	"github.com/musterhq/muster/projections/internal/lengths"
 )
 
 // MaxReasons is the number of reasons told apart in a partition; what goes
@@ -53,7 +54,7 @@ func New(roster *projections.Roster, machines *machine.Registry) *View {
 func (v *View) Name() string { return "stays" }
 
 // Version is the version of what the view's state means.
-func (v *View) Version() int { return 1 }
+func (v *View) Version() int { return 2 }
 
 // Apply folds one event in.
 func (v *View) Apply(at projections.Place, e *domain.Event) {
@@ -113,10 +114,7 @@ func (v *View) Now(machine, state, reason string) (inState, forReason int) {
 }
 
 // Lengths are how long the stays in one state were that have ended.
-type Lengths struct {
-	N       int
-	buckets []uint32 // nil: none has ended
-}
+type Lengths = lengths.Lengths
 
 // Ended returns the lengths of the stays in a state.
 func (v *View) Ended(machine, state string) (l Lengths) {
@@ -126,56 +124,34 @@ func (v *View) Ended(machine, state string) (l Lengths) {
 	return l
 }
 
-// The buckets: number 0 is below first, number i from first × ratio^(i−1).
-const (
-	first   = time.Millisecond
-	ratio   = 1.05
-	buckets = 560 // the last one is beyond 20 years
-)
-
-var logRatio = math.Log(ratio)
-
-// bucket is the number of the bucket that a length falls into.
-func bucket(d time.Duration) int {
-	if d < first {
-		return 0
-	}
-	return min(buckets-1, 1+int(math.Log(float64(d)/float64(first))/logRatio))
+// Dwell is how long accounts stay in one state.
+type Dwell struct {
+	Machine string
+	State   string
+	Now     int     // accounts that are in it
+	Ended   Lengths // the stays that have ended
 }
 
-// middle is a length in the middle of a bucket.
-func middle(number int) time.Duration {
-	if number == 0 {
-		return 0
+// Dwell tells of every state in which an account is, or was until it moved on, by
+// machine and state.
+func (v *View) Dwell() []Dwell {
+	type name struct{ machine, state string }
+	sums := map[name]*Dwell{}
+	for i := range v.shards {
+		v.shards[i].Load().each(func(machine, state string, now int, ended *Lengths) {
+			d := sums[name{machine, state}]
+			if d == nil {
+				d = &Dwell{Machine: machine, State: state}
+				sums[name{machine, state}] = d
+			}
+			d.Now += now
+			d.Ended.Merge(ended)
+		})
 	}
-	return time.Duration(float64(first) * math.Exp((float64(number)-0.5)*logRatio))
-}
-
-// Quantile is the length that a share q (0 to 1) of the stays did not exceed;
-// ok is false when none has ended.
-func (l *Lengths) Quantile(q float64) (d time.Duration, ok bool) {
-	if l.N == 0 {
-		return 0, false
+	list := make([]Dwell, 0, len(sums))
+	for _, d := range sums {
+		list = append(list, *d)
 	}
-	rank := max(1, int(math.Ceil(q*float64(l.N))))
-	sum := 0
-	for i, n := range l.buckets {
-		if sum += int(n); sum >= rank {
-			return middle(i), true
-		}
-	}
-	return middle(buckets - 1), true
-}
-
-// Shorter is the share of the stays that were shorter than d, to within the
-// width of a bucket; ok is false when none has ended.
-func (l *Lengths) Shorter(d time.Duration) (share float64, ok bool) {
-	if l.N == 0 {
-		return 0, false
-	}
-	sum := 0
-	for _, n := range l.buckets[:bucket(d)] {
-		sum += int(n)
-	}
-	return float64(sum) / float64(l.N), true
+	slices.SortFunc(list, func(a, b Dwell) int { return cmp.Or(cmp.Compare(a.Machine, b.Machine), cmp.Compare(a.State, b.State)) })
+	return list
 }

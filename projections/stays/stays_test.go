@@ -3,6 +3,7 @@ package stays_test
 import (
 	"cmp"
 	"fmt"
+	"maps"
 	"math"
 	"slices"
 	"testing"
@@ -33,7 +34,7 @@ func TestRules(t *testing.T) {
 		},
 		Answers: func(h *projectiontest.History, v projections.View) any {
 			s := v.(*stays.View)
-			answers := map[string]any{}
+			answers := map[string]any{"dwell": s.Dwell()}
 			for id := range h.Folds {
 				stay, ok := s.Of(id)
 				answers[string(id)] = []any{stay, ok}
@@ -125,6 +126,18 @@ func checkAccounts(t *testing.T, h *projectiontest.History, v *stays.View, reaso
 		}
 		inState[a.Machine+" "+a.State]++
 		forReason[fmt.Sprint(a.Machine, " ", a.State, " ", reasons[id])]++
+	}
+	shown := map[string]int{}
+	for _, d := range v.Dwell() {
+		if l := v.Ended(d.Machine, d.State); d.Ended.N != l.N {
+			t.Errorf("%s %s: %d stays in the list, %d asked for alone", d.Machine, d.State, d.Ended.N, l.N)
+		}
+		if d.Now > 0 {
+			shown[d.Machine+" "+d.State] = d.Now
+		}
+	}
+	if !maps.Equal(shown, inState) {
+		t.Errorf("the list of all states has %v, want %v", shown, inState)
 	}
 	for id, a := range h.Folds {
 		all, same := v.Now(a.Machine, a.State, reasons[id])

@@ -27,12 +27,15 @@ type shard struct {
 
 	order *btree.BTreeG[uint32] // the accounts shown, by id
 	shown Size
+	now   now
+	told  told
 }
 
 func newShard(ids *projections.Ids) *shard {
 	return &shard{
 		ids: ids, talks: map[uint32]*domain.Talk{}, gone: map[uint32]bool{}, names: intern.New(),
 		order: btree.NewBTreeGOptions(func(a, b uint32) bool { return ids.Compare(a, b) < 0 }, btree.Options{NoLocks: true}),
+		now:   newNow(), told: told{entered: map[string]uint64{}, claims: map[string]uint64{}},
 	}
 }
 
@@ -44,21 +47,34 @@ func (s *shard) apply(at projections.Place, e *domain.Event) {
 	}
 	s.seq = at.Seq
 	before := s.talks[at.Account]
+	wasGone, about := s.gone[at.Account], e.Kind == domain.KindMessage || e.Kind == domain.KindConversation
 	talk := before
-	if e.Kind == domain.KindMessage || e.Kind == domain.KindConversation {
+	if about {
 		own := s.own(e)
 		talk = domain.EvolveTalk(before, &own)
+		own.Data = e.Data
+		s.told.take(&own, before, talk)
+		if !wasGone {
+			s.now.key(before, &own, -1)
+			s.now.key(talk, &own, +1)
+		}
 	} else if before != nil {
 		talk = domain.EvolveTalk(before, e)
 	}
-	wasGone := s.gone[at.Account]
 	switch {
 	case e.Effects&domain.EffectForget != 0:
 		s.gone[at.Account] = true
 	case e.Effects&domain.EffectRevive != 0:
 		delete(s.gone, at.Account)
 	}
-	if isGone := s.gone[at.Account]; talk != before || isGone != wasGone {
+	isGone := s.gone[at.Account]
+	switch {
+	case isGone && !wasGone:
+		s.now.all(talk, -1)
+	case wasGone && !isGone:
+		s.now.all(talk, +1)
+	}
+	if talk != before || isGone != wasGone {
 		s.put(at.Account, talk, wasGone, isGone)
 	}
 }
@@ -118,6 +134,7 @@ func (s *shard) save(w io.Writer) error {
 	for _, number := range slices.Sorted(maps.Keys(s.gone)) {
 		out.Uint(uint64(number))
 	}
+	s.told.save(out)
 	out.Uint(uint64(len(s.talks)))
 	var buf []byte
 	for _, number := range slices.Sorted(maps.Keys(s.talks)) {
@@ -135,6 +152,7 @@ func (s *shard) load(src io.Reader) error {
 	for n := in.Len(); n > 0 && in.Err() == nil; n-- {
 		s.gone[in.Index(s.ids.Len())] = true
 	}
+	s.told.load(in)
 	for n := in.Len(); n > 0 && in.Err() == nil; n-- {
 		number := in.Index(s.ids.Len())
 		var a domain.Account
@@ -145,6 +163,9 @@ func (s *shard) load(src io.Reader) error {
 		}
 		if in.Err() == nil && a.Talk != nil {
 			gone := s.gone[number]
+			if !gone {
+				s.now.all(a.Talk, +1)
+			}
 			s.put(number, a.Talk, gone, gone)
 		}
 	}

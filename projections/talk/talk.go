@@ -1,8 +1,8 @@
 // Package talk is the view that finds messages and conversations: by id and by
 // contact, and over the whole fleet by their state.
 //
-// It owns nothing but a copy: for each account what domain.EvolveTalk makes of
-// its events. So it holds what the fold holds: open messages and conversations,
+// It owns what became of all messages (see [Funnel]) and else nothing but a copy:
+// for each account what domain.EvolveTalk makes of its events. So it holds what the fold holds: open messages and conversations,
 // and closed messages for 24 hours, 10 000 of an account at most. Authoritative
 // is the history. Those of forgotten accounts are not shown. Nothing in it can
 // fail; a saved view that cannot be loaded is the Runner's to discard.
@@ -52,7 +52,7 @@ func (v *View) Name() string { return "talk" }
 
 // Version is the version of what the view's state means. It grows with that of
 // the fold.
-func (v *View) Version() int { return 1 + 1000*domain.FoldVersion }
+func (v *View) Version() int { return 2 + 1000*domain.FoldVersion }
 
 // Apply folds one event in.
 func (v *View) Apply(at projections.Place, e *domain.Event) {

@@ -19,7 +19,9 @@ func TestRules(t *testing.T) {
 		New: func(_ *projectiontest.History, roster *projections.Roster) projections.View { return talk.New(roster) },
 		Answers: func(_ *projectiontest.History, v projections.View) any {
 			tv := v.(*talk.View)
-			return []any{tv.Size(), messages(tv, "", domain.AllMessages, 7), conversations(tv, "", domain.AllConversations, 7)}
+			f := tv.Funnel()
+			p90, _ := f.Delay.Quantile(0.9)
+			return []any{tv.Size(), f, p90, tv.Sides(), messages(tv, "", domain.AllMessages, 7), conversations(tv, "", domain.AllConversations, 7)}
 		},
 	}.Check(t)
 }
