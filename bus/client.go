@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"net/http"
+	"strings"
 	"time"
 
 	"github.com/nats-io/nats.go"
@@ -142,12 +143,21 @@ func (c *Client) request(ctx context.Context, m *nats.Msg) (*nats.Msg, error) {
 			Code: http.StatusRequestEntityTooLarge, Title: "too large",
 			Detail: fmt.Sprintf("the message has %d bytes and the server takes %d at most", len(m.Data), c.nc.MaxPayload()),
 		}
+	case c.forbidden(m.Subject):
+		return nil, &Error{Code: http.StatusForbidden, Title: "not allowed", Detail: "this user may not publish on " + m.Subject}
 	case errors.Is(err, context.DeadlineExceeded), errors.Is(err, nats.ErrTimeout):
 		return nil, fmt.Errorf("%w: %w", ErrUnreachable, errNoAnswer)
 	default:
 		// Refused by the client library: not connected, closed. Nothing was sent.
 		return nil, fmt.Errorf("%w: %w", ErrUnreachable, err)
 	}
+}
+
+// forbidden says whether the server has refused a message on the subject. It says
+// so beside the request, which gets no answer.
+func (c *Client) forbidden(subject string) bool {
+	err := c.nc.LastError()
+	return errors.Is(err, nats.ErrPermissionViolation) && strings.Contains(strings.ToLower(err.Error()), `"`+strings.ToLower(subject)+`"`)
 }
 
 // Query asks a query by its name, e.g. "accounts.get", and decodes the answer

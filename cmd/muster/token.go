@@ -67,11 +67,8 @@ the first token of a server that other machines are to reach, or to a new one wh
 				return err
 			}
 			made.Token = whole
-			if c.format != table {
-				return c.show(made, nil)
-			}
 			fmt.Fprintf(c.err, "token %s, %s; it is shown this once\n", made.ID, tokenText(&made))
-			return print(c.out, whole+"\n")
+			return c.show(made, func(t *grid) { t.line("%s", whole) })
 		},
 	}
 	f := cmd.Flags()

@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"sync"
 
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
@@ -18,7 +17,7 @@ const bucketName = "MUSTER_TOKENS"
 type bucket struct {
 	kv    jetstream.KeyValue
 	watch jetstream.KeyWatcher
-	stop  sync.Once
+	stop  context.CancelFunc // ends the watcher
 	done  chan struct{} // closed when nothing follows the bucket any more
 }
 
@@ -66,12 +65,13 @@ func openBucket(ctx context.Context, nc *nats.Conn, replicas int) (*bucket, erro
 	if err != nil {
 		return nil, err
 	}
-	// The watcher outlives the opening; close ends it.
-	watch, err := kv.WatchAll(context.WithoutCancel(ctx))
+	life, stop := context.WithCancel(context.WithoutCancel(ctx)) // it outlives the opening
+	watch, err := kv.WatchAll(life)
 	if err != nil {
+		stop()
 		return nil, err
 	}
-	return &bucket{kv: kv, watch: watch, done: make(chan struct{})}, nil
+	return &bucket{kv: kv, watch: watch, stop: stop, done: make(chan struct{})}, nil
 }
 
 // follow takes what the watcher gives into memory until it is stopped. known is
@@ -125,6 +125,7 @@ func (b *bucket) update(ctx context.Context, k *Token) error {
 }
 
 func (b *bucket) close() {
-	b.stop.Do(func() { _ = b.watch.Stop() }) // its connection may have gone, which ends it as well
+	_ = b.watch.Stop() // its connection may have gone, or it may be closed already
+	b.stop()
 	<-b.done
 }

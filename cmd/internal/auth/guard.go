@@ -160,7 +160,7 @@ var codes = map[int]string{
 	http.StatusUnauthorized:       "not_authenticated",
 	http.StatusForbidden:          "not_allowed",
 	http.StatusTooManyRequests:    "too_many_requests",
-	http.StatusServiceUnavailable: "not_ready",
+	http.StatusServiceUnavailable: "starting",
 }
 
 // retryAfter is how long a caller is told to wait that asked too much or too early.
