@@ -37,7 +37,7 @@ var transport = []string{
 	"eventlog/natslog", "eventlog/natstest",
 	"bus", "bus/dispatch", "bus/query", "bus/inbox", "bus/pubsub", "bus/worker", "bus/presence", "bus/connector/", "bus/alert", "bus/operator", "bus/feed", "bus/subscribe",
 	"cmd/internal/app",
-	"cmd/internal/auth", // the bucket of the tokens
+	"cmd/internal/auth",  // the bucket of the tokens
 	"cmd/internal/bench", // measures the bare server beside ours
 }
 
