@@ -203,6 +203,8 @@ func (e *Event) turns() bool { return e.Outcome != Noop || e.Trigger == "nobody_
 // conversation: then it changes them in place, and keeps copies.
 func (c *Conversation) take(e *Event, owned bool) {
 	switch {
+	case e.Outcome == Applied && owned:
+		c.State = ownName(e.To)
 	case e.Outcome == Applied:
 		c.State = intern(e.To)
 	case e.Trigger == "nobody_answering":

@@ -21,8 +21,9 @@ type Folding struct {
 	recent  recentLog
 
 	messages      messageTable
-	marks         int        // closed messages
-	closed        closedHeap // by the time that closed them
+	room          []foldedMessage // for messages to come
+	marks         int             // closed messages
+	closed        closedHeap      // by the time that closed them
 	conversations map[string]*Conversation
 	talk          Talk // without its trees
 }
@@ -97,14 +98,11 @@ func (f *Folding) Account() *Account {
 func (f *Folding) message(e *Event) {
 	m, hash := f.messages.find(e.Key)
 	if m == nil {
-		m = &foldedMessage{Message: newMessage(e), key: strings.Clone(e.Key)}
+		m = f.newMessage(e)
 		f.messages.add(m, hash)
 	}
 	at, was := m.marked()
-	m.take(e)
-	if e.Outcome == Applied && !isWellKnown(m.State) {
-		m.State = strings.Clone(m.State)
-	}
+	m.take(e, ownName)
 	f.talk.tally(e)
 	now, is := m.marked()
 	if was {
@@ -116,6 +114,18 @@ func (f *Folding) message(e *Event) {
 			f.closed.push(closing{now, m})
 		}
 	}
+}
+
+// newMessage makes room for a message. It comes from a piece for several, since
+// those that are made one after the other are forgotten so, too.
+func (f *Folding) newMessage(e *Event) *foldedMessage {
+	if len(f.room) == 0 {
+		f.room = make([]foldedMessage, min(32, 4+f.messages.n/4))
+	}
+	m := &f.room[0]
+	f.room = f.room[1:]
+	m.Message, m.key = newMessage(e), strings.Clone(e.Key)
+	return m
 }
 
 func (f *Folding) conversation(e *Event) {
@@ -131,9 +141,6 @@ func (f *Folding) conversation(e *Event) {
 		return
 	}
 	c.take(e, true)
-	if !isWellKnown(c.State) {
-		c.State = strings.Clone(c.State)
-	}
 }
 
 // forget is that of Talk.
@@ -234,7 +241,7 @@ func (h *closedHeap) pop() {
 // recentLog holds the last ids as they were given, at least the last 64 of
 // them; they are hashed and packed only when the account is made.
 type recentLog struct {
-	last   []byte // for each: the id, from and to with their lengths, the outcome, the version
+	last   []byte // for each: the id, and what Recent keeps behind its hash, with their lengths
 	before []byte // the 64 ids before those
 	n      int    // of last
 }
@@ -243,33 +250,13 @@ func (r *recentLog) add(e *Event) {
 	if r.n == maxRecent {
 		r.before, r.last, r.n = r.last, r.before[:0], 0
 	}
-	b := appendLogged(appendLogged(appendLogged(r.last, e.ID), e.From), e.To)
-	r.last = binary.AppendUvarint(append(b, byte(e.Outcome)), e.Version)
+	b := append(binary.AppendUvarint(r.last, uint64(len(e.ID))), e.ID...)
+	at := len(b)
+	b = append(b, 0, 0, byte(e.Outcome))
+	b = binary.AppendUvarint(appendName(appendName(b, e.From), e.To), e.Version)
+	binary.LittleEndian.PutUint16(b[at:], uint16(len(b)-at-2))
+	r.last = b
 	r.n++
-}
-
-func appendLogged(b []byte, s string) []byte {
-	if len(s) < 0x80 {
-		b = append(b, byte(len(s)))
-	} else {
-		b = binary.AppendUvarint(b, uint64(len(s)))
-	}
-	return append(b, s...)
-}
-
-// readLogged takes the first entry off.
-func readLogged(b []byte) (id string, e earlier, rest []byte) {
-	text := func() string {
-		n, used := binary.Uvarint(b)
-		s := b[used : used+int(n)]
-		b = b[used+int(n):]
-		return string(s)
-	}
-	id, e.from, e.to = text(), text(), text()
-	e.outcome = Outcome(b[0])
-	version, used := binary.Uvarint(b[1:])
-	e.version = version
-	return id, e, b[1+used:]
 }
 
 // pack is what Recent.add makes of the ids.
@@ -277,10 +264,12 @@ func (r *recentLog) pack() Recent {
 	var list [][]byte // entries, packed
 	for _, rest := range [...][]byte{r.before, r.last} {
 		for len(rest) > 0 {
-			var id string
-			var e earlier
-			id, e, rest = readLogged(rest)
-			list = append(list, appendRecent(nil, id, e))
+			n, used := binary.Uvarint(rest)
+			id, entry := rest[used:used+int(n)], rest[used+int(n):]
+			size := int(binary.LittleEndian.Uint16(entry))
+			h := hashID(string(id))
+			list = append(list, append(h[:], entry[2:2+size]...))
+			rest = entry[2+size:]
 		}
 	}
 	return Recent(bytes.Join(list[max(0, len(list)-maxRecent):], nil))

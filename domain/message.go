@@ -194,20 +194,21 @@ func (t *Talk) evolveMessage(e *Event) {
 	} else {
 		m = newMessage(e)
 	}
-	m.take(e)
+	m.take(e, intern)
 	t.tally(e)
 	t.messages = t.messages.put(e.Key, &m)
 }
 
 func newMessage(e *Event) Message { return Message{First: e.At, Within: waitsFor(e.Data)} }
 
-// take applies a legal fact to its message.
-func (m *Message) take(e *Event) {
+// take applies a legal fact to its message. name makes of a state's name one
+// that may be kept.
+func (m *Message) take(e *Event, name func(string) string) {
 	if i := statusOf(e.Trigger); i >= 0 && (m.Times[i] == 0 || e.At < m.Times[i]) {
 		m.Times[i] = e.At
 	}
 	if e.Outcome == Applied {
-		m.State = intern(e.To)
+		m.State = name(e.To)
 		m.Late = e.Effects&EffectLate != 0
 		switch m.State {
 		case MessageReplied, MessageFailed:

@@ -3,6 +3,7 @@ package domain
 import (
 	"crypto/sha256"
 	"encoding/binary"
+	"strings"
 )
 
 // Recent remembers the last 64 ids that publishers gave, with what came of them.
@@ -146,8 +147,35 @@ var wellKnownIndex = func() map[string]byte {
 
 const literal = 255
 
+// nameSlots finds most well-known names without hashing them: by their length
+// and two of their bytes. A name whose place is taken is found in the index.
+var nameSlots = func() (slots [256]byte) {
+	for i, name := range wellKnown {
+		if s := &slots[nameSlot(name)]; *s == 0 {
+			*s = byte(i)
+		}
+	}
+	return slots
+}()
+
+func nameSlot(name string) byte {
+	if name == "" {
+		return 0
+	}
+	return byte(len(name))*37 ^ name[0]*5 ^ name[len(name)-1]*11
+}
+
+// wellKnownAt is the place of a well-known name.
+func wellKnownAt(name string) (i byte, ok bool) {
+	if i = nameSlots[nameSlot(name)]; wellKnown[i] == name {
+		return i, true
+	}
+	i, ok = wellKnownIndex[name]
+	return i, ok
+}
+
 func appendName(b []byte, name string) []byte {
-	if i, ok := wellKnownIndex[name]; ok {
+	if i, ok := wellKnownAt(name); ok {
 		return append(b, i)
 	}
 	if len(name) > literal {
@@ -167,16 +195,18 @@ func readName(s string, at int) (name string, next int) {
 // intern returns the program's own copy of a well-known name, so that accounts
 // that were read from a log do not each hold theirs.
 func intern(name string) string {
-	if i, ok := wellKnownIndex[name]; ok {
+	if i, ok := wellKnownAt(name); ok {
 		return wellKnown[i]
 	}
 	return name
 }
 
-// isWellKnown says whether intern has a copy of the name.
-func isWellKnown(name string) bool {
-	_, ok := wellKnownIndex[name]
-	return ok
+// ownName is intern for a name that must not be kept as it is.
+func ownName(name string) string {
+	if i, ok := wellKnownAt(name); ok {
+		return wellKnown[i]
+	}
+	return strings.Clone(name)
 }
 
 // Has says whether the id is among the remembered ones.

@@ -49,6 +49,9 @@ func newShard(machines *machine.Registry) *shard {
 }
 
 func (s *shard) apply(at projections.Place, e *domain.Event) {
+	if s.indifferent(at, e) {
+		return
+	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if at.Seq <= s.seq {
@@ -79,6 +82,15 @@ func (s *shard) apply(at projections.Place, e *domain.Event) {
 	if r.counted() {
 		s.count(*r, when, +1)
 	}
+}
+
+// indifferent says whether an event of an account that is known cannot change
+// the view: most events are such, about messages and conversations. It looks
+// without a lock, since nobody but apply changes a row.
+func (s *shard) indifferent(at projections.Place, e *domain.Event) bool {
+	about := e.Kind == domain.KindMessage || e.Kind == domain.KindConversation
+	return about && e.Effects&(domain.EffectForget|domain.EffectRevive) == 0 &&
+		int(at.Account) < s.rows.Len() && s.rows.At(at.Account).state != states.None
 }
 
 // minuteOf is the minute since 1970; what is older belongs to the first.

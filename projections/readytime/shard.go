@@ -42,6 +42,15 @@ type group struct {
 	reached, abandoned sample
 }
 
+// add adds the length of an episode; room is how many are kept exactly.
+func (g *group) add(end End, length time.Duration, room int) {
+	if end == Reached {
+		g.reached.add(length, room)
+	} else {
+		g.abandoned.add(length, room)
+	}
+}
+
 func (g *group) merge(o *group) {
 	g.reached.merge(&o.reached)
 	g.abandoned.merge(&o.abandoned)
@@ -59,6 +68,9 @@ type shard struct {
 	open    []open // in no order
 	groups  map[groupKey]*group
 	members map[Dimension]int // groups of each dimension
+
+	began  map[beganKey]*group // the ended episodes by when they began
+	latest int64               // the latest beginning of an ended episode, unix ns
 }
 
 func newShard(machines *machine.Registry) *shard {
@@ -69,10 +81,14 @@ func newShard(machines *machine.Registry) *shard {
 		reasons: intern.New(),
 		groups:  map[groupKey]*group{},
 		members: map[Dimension]int{},
+		began:   map[beganKey]*group{},
 	}
 }
 
 func (s *shard) apply(at projections.Place, e *domain.Event) {
+	if s.indifferent(at, e) {
+		return
+	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if at.Seq <= s.seq {
@@ -99,6 +115,15 @@ func (s *shard) apply(at projections.Place, e *domain.Event) {
 		s.begin(at.Account, r, kind, e)
 	}
 	r.onboarded = r.onboarded || st.adopt || st.to == machine.ClassReady
+}
+
+// indifferent says whether an event of an account that is known cannot change
+// the view: most events are such, about messages and conversations. It looks
+// without a lock, since nobody but apply changes a row.
+func (s *shard) indifferent(at projections.Place, e *domain.Event) bool {
+	about := e.Kind == domain.KindMessage || e.Kind == domain.KindConversation
+	return about && e.Effects&(domain.EffectForget|domain.EffectRevive) == 0 &&
+		int(at.Account) < s.rows.Len() && s.rows.At(at.Account).state != states.None
 }
 
 // speak makes the event's source the account's, by the rule of domain.Evolve.
@@ -137,6 +162,7 @@ func (s *shard) end(r *row, end End, at int64) {
 	r.open = 0
 
 	length := time.Duration(max(0, at-ep.since))
+	s.enterBegan(ep, end, length)
 	s.enter(groupKey{kind: ep.kind}, end, length, ExactAll)
 	for by := ByMachine; by <= ByReason; by++ {
 		s.names(ep, by, func(name string) {
@@ -158,11 +184,7 @@ func (s *shard) enter(key groupKey, end End, length time.Duration, room int) {
 		s.groups[key] = g
 		s.members[key.by]++
 	}
-	if end == Reached {
-		g.reached.add(length, room)
-	} else {
-		g.abandoned.add(length, room)
-	}
+	g.add(end, length, room)
 }
 
 // names calls with the group or groups that an episode belongs to.

@@ -7,6 +7,7 @@ import (
 	"io"
 	"math"
 	"runtime"
+	"runtime/debug"
 	"sync"
 	"sync/atomic"
 
@@ -80,6 +81,10 @@ func (f *Fleet) Stats(now int64) stats.Stats {
 	return stats.Of(f.AsOf, f.Distribution, f.Transitions, f.ReadyTime, now)
 }
 
+// replayGC lets the heap grow further than usual before it is collected: what a
+// replay allocates, it mostly keeps.
+const replayGC = 400
+
 // Replay folds an archive. The error is a *archive.Fault when the archive is
 // damaged, an ErrHistory when its records do not follow one another.
 func Replay(ctx context.Context, a *archive.Archive, o Options) (*Fleet, error) {
@@ -88,6 +93,7 @@ func Replay(ctx context.Context, a *archive.Archive, o Options) (*Fleet, error) 
 		Distribution: distribution.New(n, o.Machines), Transitions: transitions.New(n), ReadyTime: readytime.New(n, o.Machines),
 		AsOf: map[int]uint64{},
 	}
+	defer debug.SetGCPercent(debug.SetGCPercent(replayGC)) // back to what it was
 	workers := o.Workers
 	if workers <= 0 {
 		workers = runtime.GOMAXPROCS(0)
