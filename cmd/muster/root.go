@@ -42,6 +42,7 @@ var commands = []func(*cli) *cobra.Command{
 	newArchive,
 	newReplay,
 	newVerify,
+	newRepair,
 	newMachines,
 	newWorkers,
 	newConnectors,

@@ -192,8 +192,24 @@ func (l *Log) Info(ctx context.Context, partition int) (eventlog.Info, error) {
 }
 
 // incarnation tells a stream from another one of the same name.
-func incarnation(info *jetstream.StreamInfo) string {
-	return strconv.FormatInt(info.Created.UnixNano(), 36)
+func incarnation(info *jetstream.StreamInfo) string { return Incarnation(info.Created) }
+
+// Incarnation is what Info calls a stream that was created at this time.
+func Incarnation(created time.Time) string { return strconv.FormatInt(created.UnixNano(), 36) }
+
+// Created is the time at which the stream of an incarnation was created.
+func Created(incarnation string) (time.Time, error) {
+	ns, err := strconv.ParseInt(incarnation, 36, 64)
+	if err != nil {
+		return time.Time{}, fmt.Errorf("incarnation %q names no time", incarnation)
+	}
+	return time.Unix(0, ns).UTC(), nil
+}
+
+// StoredHeader is the header with which a stream keeps a record that was
+// appended with this Expect.
+func StoredHeader(expect uint64) []byte {
+	return fmt.Appendf(nil, "NATS/1.0\r\n%s: %d\r\n\r\n", guardHeader, expect)
 }
 
 func (l *Log) writer(partition int) (*writer, error) {

@@ -38,6 +38,16 @@ func Save(ctx context.Context, blobs eventlog.Blobs, h Header, entries iter.Seq[
 	return nil
 }
 
+// Discard deletes the partition's snapshots.
+func Discard(ctx context.Context, blobs eventlog.Blobs, partition int) error {
+	for _, name := range places(partition) {
+		if err := blobs.Delete(ctx, name); err != nil {
+			return fmt.Errorf("discard snapshots of partition %d: %w", partition, err)
+		}
+	}
+	return nil
+}
+
 // target is where a snapshot with this header is to go: a place that holds
 // nothing of use for the same stream, or else the older one. One that reaches
 // further than h is of no use: the stream does not have what it saw.

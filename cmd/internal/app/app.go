@@ -54,7 +54,7 @@ type App struct {
 	nc     *nats.Conn // of the log
 	events *natslog.Log
 	blobs  eventlog.Blobs
-	hurt   damage
+	hurt   offline.Damaged
 	holes  map[int]string // partitions in which records of unknown accounts are gone, and where
 	set    *command.Set
 	owners *owners
@@ -274,7 +274,7 @@ func (a *App) openWriters(ctx context.Context) error {
 	leases.Patient = a.cfg.Embedded()
 	o := &owners{
 		leases: leases, name: a.instanceName(), log: a.log.With("component", "owner"), report: a.report,
-		damaged:   func(p int) map[string]string { return a.hurt.accounts(p, n, a.holes) },
+		damaged:   func(p int) map[string]string { return a.hurt.Accounts(p, n, a.holes) },
 		revisions: make([]atomic.Uint64, n), owned: map[int]bool{},
 	}
 	a.set, err = command.NewSet(command.Config{

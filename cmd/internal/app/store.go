@@ -8,13 +8,11 @@ import (
 	"time"
 
 	"github.com/musterhq/muster/bus"
+	"github.com/musterhq/muster/cmd/internal/offline"
 	"github.com/musterhq/muster/eventlog"
 	"github.com/musterhq/muster/eventlog/natslog"
 	"github.com/musterhq/muster/eventlog/natslog/barrier"
 )
-
-// markFile, in the data directory, keeps the highest sequence ever acknowledged.
-const markFile = "acknowledged"
 
 func (a *App) connectConfig(name string) bus.ConnectConfig {
 	return bus.ConnectConfig{
@@ -34,7 +32,10 @@ func (a *App) startServer(ctx context.Context) error {
 		return err
 	}
 	a.onEnd("data directory", time.Second, func(context.Context) error { return lock.Unlock() })
-	if a.hurt, a.holes, err = scan(ctx, a.cfg.Data, a.log); err != nil {
+	if err := offline.FinishRepair(ctx, a.cfg.Data); err != nil {
+		return err
+	}
+	if a.hurt, a.holes, err = offline.ScanDamage(a.cfg.Data, a.log); err != nil {
 		return err
 	}
 	return a.runServer(ctx, bus.Sync(a.cfg.Sync))
@@ -114,7 +115,7 @@ func (a *App) openBarrier(ctx context.Context) (*barrier.Barrier, error) {
 		a.log.Warn("sync mode interval: an acknowledged event survives the end of the process, but a power cut may lose the last moments")
 	}
 	b, err := barrier.Open(barrier.Config{
-		StoreDir: a.storeDir(), Partitions: eventlog.MaxPartitions, Mode: mode, MarkFile: filepath.Join(a.cfg.Data, markFile),
+		StoreDir: a.storeDir(), Partitions: eventlog.MaxPartitions, Mode: mode, MarkFile: offline.MarkFile(a.cfg.Data),
 	})
 	if err != nil {
 		return nil, fmt.Errorf("open the log: %w", err)

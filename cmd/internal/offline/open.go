@@ -3,9 +3,13 @@ package offline
 import (
 	"context"
 	"errors"
+	"fmt"
+	"log/slog"
+	"os"
 	"time"
 
 	"github.com/musterhq/muster/bus"
+	"github.com/musterhq/muster/eventlog"
 	"github.com/musterhq/muster/eventlog/natslog"
 )
 
@@ -26,11 +30,21 @@ func OpenServer(ctx context.Context, cfg bus.ConnectConfig) (log History, close 
 // OpenData opens the log in the data folder of a server that is not running, by
 // a server of its own that nobody else can reach. close must be called.
 func OpenData(ctx context.Context, dir string) (log History, close func(), err error) {
+	if _, err := os.Stat(dir); err != nil {
+		return nil, nil, fmt.Errorf("open the data: %w: %w", eventlog.ErrNotFound, err)
+	}
 	lock, err := bus.LockDir(dir)
 	if err != nil {
 		return nil, nil, err
 	}
-	srv, err := bus.StartServer(ctx, bus.ServerConfig{Dir: dir, Listen: "127.0.0.1:0", Sync: bus.SyncGroup})
+	if err := FinishRepair(ctx, dir); err != nil {
+		return nil, nil, errors.Join(err, lock.Unlock())
+	}
+	// The server cuts damaged blocks when it starts: what they hold is copied first.
+	if _, _, err := ScanDamage(dir, slog.New(slog.DiscardHandler)); err != nil {
+		return nil, nil, errors.Join(err, lock.Unlock())
+	}
+	srv, err := bus.StartServer(ctx, bus.ServerConfig{Dir: dir, Sync: bus.SyncGroup})
 	if err != nil {
 		return nil, nil, errors.Join(err, lock.Unlock())
 	}

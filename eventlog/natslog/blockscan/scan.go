@@ -10,6 +10,10 @@
 // files as they are. It must run while no server has the store open. What it
 // cannot read (a block that is encrypted or compressed) it reports as
 // unchecked; when it fails, nothing is known about the store.
+//
+// For a repair it also salvages every record of a block that matches its checksum
+// (Salvage), and writes records as the blocks of a stream that no server has open
+// (Writer); whether the server takes those, the repair proves with the server.
 package blockscan
 
 import (

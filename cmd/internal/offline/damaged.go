@@ -1,7 +1,6 @@
-package app
+package offline
 
 import (
-	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -19,16 +18,17 @@ import (
 const (
 	damageFile = "damaged.json" // accounts whose history is known not to be whole
 	quarantine = "quarantine"   // copies of damaged blocks, as they were before the server cut them
+	markFile   = "acknowledged" // the highest sequences ever acknowledged
 )
 
-// damage is the accounts that are known to have lost records, with the reason.
+// Damaged is the accounts that are known to have lost records, with the reason.
 // It is kept in a file, because the server cuts a damaged block when it starts:
 // the next scan would find nothing wrong any more.
-type damage map[string]string
+type Damaged map[string]string
 
-// accounts are those of one of n partitions; "" stands for ones that are not
+// Accounts are those of one of n partitions; "" stands for ones that are not
 // known, when holes has the partition.
-func (d damage) accounts(partition, n int, holes map[int]string) map[string]string {
+func (d Damaged) Accounts(partition, n int, holes map[int]string) map[string]string {
 	out := map[string]string{}
 	for id, why := range d {
 		if eventlog.Partition(id, n) == partition {
@@ -41,10 +41,11 @@ func (d damage) accounts(partition, n int, holes map[int]string) map[string]stri
 	return out
 }
 
-// scan reads the stored blocks before the server does, tells what is damaged,
+// ScanDamage reads the stored blocks before the server does, copies aside those
+// that are damaged, since the server cuts them when it starts, tells the logger,
 // and returns the accounts that are, those of earlier scans included, and the
 // partitions in which records of unknown accounts are gone.
-func scan(_ context.Context, dir string, log *slog.Logger) (damage, map[int]string, error) {
+func ScanDamage(dir string, log *slog.Logger) (Damaged, map[int]string, error) {
 	known, err := readDamage(filepath.Join(dir, damageFile))
 	if err != nil {
 		return nil, nil, err
@@ -88,8 +89,8 @@ func scan(_ context.Context, dir string, log *slog.Logger) (damage, map[int]stri
 	return known, holes, nil
 }
 
-func readDamage(path string) (damage, error) {
-	known := damage{}
+func readDamage(path string) (Damaged, error) {
+	known := Damaged{}
 	text, err := os.ReadFile(path)
 	if errors.Is(err, fs.ErrNotExist) {
 		return known, nil
@@ -104,26 +105,16 @@ func readDamage(path string) (damage, error) {
 }
 
 // writeDamage replaces the list; it is on disk when it returns.
-func writeDamage(path string, known damage) error {
+func writeDamage(path string, known Damaged) error {
 	text, err := json.MarshalIndent(known, "", "  ")
 	if err != nil {
 		return fmt.Errorf("write the list of damaged accounts: %w", err)
 	}
-	f, err := os.CreateTemp(filepath.Dir(path), damageFile+".*")
-	if err != nil {
+	if err := replaceFile(path, append(text, '\n')); err != nil {
 		return fmt.Errorf("write the list of damaged accounts: %w", err)
 	}
-	_, err = f.Write(append(text, '\n'))
-	err = errors.Join(err, f.Sync(), f.Close())
-	if err == nil {
-		err = os.Rename(f.Name(), path)
-	}
-	if err != nil {
-		return errors.Join(fmt.Errorf("write the list of damaged accounts: %w", err), os.Remove(f.Name()))
-	}
-	d, err := os.Open(filepath.Dir(path))
-	if err != nil {
-		return fmt.Errorf("write the list of damaged accounts: %w", err)
-	}
-	return errors.Join(d.Sync(), d.Close())
+	return nil
 }
+
+// MarkFile is where a data folder keeps the highest sequences ever acknowledged.
+func MarkFile(dir string) string { return filepath.Join(dir, markFile) }
