@@ -33,6 +33,9 @@
 // the lucky ones. The quantiles come from the Kaplan-Meier estimate, which
 // counts those that still wait; see [Curve] for it and for what abandonment
 // does to it.
+//
+// By machine, source, label and reason an episode counts where its account was
+// when it ended, or is. By window it counts where it began: see [View.Within].
 package readytime
 
 import (
@@ -113,7 +116,7 @@ func New(partitions int, machines *machine.Registry) *View {
 func (v *View) Name() string { return "readytime" }
 
 // Version is the version of what the view's state means.
-func (v *View) Version() int { return 1 }
+func (v *View) Version() int { return 2 }
 
 // Apply folds one event in.
 func (v *View) Apply(at projections.Place, e *domain.Event) {

@@ -18,6 +18,9 @@ import (
 
 var dimensions = []readytime.Dimension{readytime.ByMachine, readytime.BySource, readytime.ByLabel, readytime.ByReason}
 
+// windows are up to the end of a history, which is half a day long.
+var windows = []time.Duration{0, 30 * time.Minute, 4 * time.Hour, 12 * time.Hour, 48 * time.Hour, 72 * time.Hour, 89 * 24 * time.Hour}
+
 func TestRules(t *testing.T) {
 	projectiontest.Subject{
 		New: func(h *projectiontest.History, _ *projections.Roster) projections.View {
@@ -28,6 +31,9 @@ func TestRules(t *testing.T) {
 			answers := map[string]any{}
 			for _, kind := range []readytime.Kind{readytime.Onboarding, readytime.Recovery} {
 				answers[kind.String()] = printable(r.Estimate(kind, h.End))
+				for _, d := range windows {
+					answers[fmt.Sprint(kind, " ", d)] = printable(r.Within(kind, readytime.Last(d, h.End), h.End))
+				}
 				for _, by := range dimensions {
 					for name, e := range r.By(kind, by, h.End) {
 						answers[fmt.Sprint(kind, " ", by, " ", name)] = printable(e)
@@ -166,6 +172,19 @@ func TestEpisodesAreThoseOfThePlainReading(t *testing.T) {
 		for _, kind := range []readytime.Kind{readytime.Onboarding, readytime.Recovery} {
 			ofKind := slices.DeleteFunc(slices.Clone(all), func(e episode) bool { return e.kind != kind })
 			compare(t, fmt.Sprint("seed ", seed, ", ", kind), v.Estimate(kind, h.End), fit(ofKind))
+			for _, d := range windows {
+				step := 24 * time.Hour
+				if d <= 48*time.Hour {
+					step = time.Hour
+				}
+				from := time.Unix(0, h.End).Add(-d).Truncate(step).UnixNano()
+				began := slices.DeleteFunc(slices.Clone(ofKind), func(e episode) bool { return e.began < from })
+				w := readytime.Last(d, h.End)
+				if w.From != from {
+					t.Errorf("the last %v begin at %d, want %d", d, w.From, from)
+				}
+				compare(t, fmt.Sprint("seed ", seed, ", ", kind, ", the last ", d), v.Within(kind, w, h.End), fit(began))
+			}
 			for _, by := range dimensions {
 				want := map[string][]episode{}
 				for _, e := range ofKind {

@@ -38,6 +38,7 @@ func (s *shard) save(w io.Writer) error {
 		out.Uint(uint64(ep.kind))
 	}
 	s.saveGroups(out)
+	s.saveBegan(out)
 	return out.Flush()
 }
 
@@ -89,6 +90,7 @@ func (s *shard) load(src io.Reader) error {
 		}
 	}
 	s.loadGroups(in)
+	s.loadBegan(in)
 	return in.Err()
 }
 

@@ -81,7 +81,11 @@ type Series struct {
 
 // ReadyTimeRequest asks how long accounts take to reach RUNNING.
 type ReadyTimeRequest struct {
-	By      string `json:"by,omitempty"` // machine, source, label or reason; empty = only all together
+	By string `json:"by,omitempty"` // machine, source, label or reason; empty = only all together
+	// Window is a duration such as 24h: only what began in so much time up to now,
+	// from a full hour on, or beyond 48h from a midnight (UTC) on, 90 days at most.
+	// Not with by.
+	Window  string `json:"window,omitempty"`
 	WaitFor AsOf   `json:"wait_for,omitempty"`
 }
 
@@ -89,6 +93,7 @@ type ReadyTimeRequest struct {
 type ReadyTime struct {
 	stats.TimeToRunning
 	By     string                         `json:"by,omitempty"`
+	From   string                         `json:"from,omitempty"`   // where the window begins
 	Groups map[string]stats.TimeToRunning `json:"groups,omitempty"` // what goes beyond 256 groups of a partition is in "other"
 	AsOf   AsOf                           `json:"as_of"`
 }

@@ -112,6 +112,20 @@ func (a *App) readyTime(ctx context.Context, r api.ReadyTimeRequest) (any, error
 		return nil, invalid("by is %q; it is one of %s", r.By, strings.Join(slices.Sorted(maps.Keys(dimensions)), ", "))
 	}
 	answer, view, now := api.ReadyTime{By: r.By, AsOf: a.views.runner.AsOf()}, a.views.readytime, time.Now().UnixNano()
+	if r.Window != "" {
+		d, err := time.ParseDuration(r.Window)
+		switch {
+		case err != nil || d < 0:
+			return nil, invalid("window is %q; it is a duration such as 24h", r.Window)
+		case ok:
+			return nil, invalid("a window is not told by group; leave out by or window")
+		}
+		w := readytime.Last(d, now)
+		answer.From = domain.FormatTime(w.From)
+		answer.Onboarding = stats.EpisodesOf(view.Within(readytime.Onboarding, w, now))
+		answer.Recovery = stats.EpisodesOf(view.Within(readytime.Recovery, w, now))
+		return answer, nil
+	}
 	answer.Onboarding = stats.EpisodesOf(view.Estimate(readytime.Onboarding, now))
 	answer.Recovery = stats.EpisodesOf(view.Estimate(readytime.Recovery, now))
 	if !ok {
