@@ -44,6 +44,7 @@ func (r *Runner) saveNow(ctx context.Context) {
 	}
 	r.count(func(s *Status) {
 		s.Saves++
+		s.SavedAt = began
 		s.SaveBytes = size
 		s.SaveTook = r.cfg.Now().Sub(began)
 	})

@@ -23,6 +23,7 @@ type Status struct {
 	Resumed       uint64        // records that a saved state made it unnecessary to replay
 
 	Saves       uint64
+	SavedAt     time.Time     // when the last one of this process began; zero = there was none
 	SaveBytes   int           // size of the last saved state
 	SaveTook    time.Duration // how long the last save took, its longest hold on a partition included
 	SaveErrors  uint64

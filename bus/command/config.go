@@ -50,6 +50,9 @@ type Config struct {
 	// revision of the partition's lease); nil: 0.
 	Writer func(partition int) uint64
 
+	// Observer, when set, is told how the writers fare.
+	Observer Observer
+
 	// GroupMax bounds a group (default 1000), QueueMax a partition's queue (default 16384).
 	GroupMax int
 	QueueMax int

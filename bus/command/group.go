@@ -34,7 +34,7 @@ func (s *slot) current() *domain.Account {
 func (w *writer) judge(b *batch, r *request) {
 	s := w.slots[r.trigger.Account]
 	if s != nil && s.damage != "" {
-		r.done(Answer{Partition: w.partition, Err: &DamagedError{r.trigger.Account, s.damage}})
+		w.tellCaller(r, Answer{Partition: w.partition, Err: &DamagedError{r.trigger.Account, s.damage}})
 		return
 	}
 	it := &item{req: r, decision: w.cfg.Judge.Decide(s.current(), &r.trigger, b.now)}
@@ -173,7 +173,7 @@ func (w *writer) refuse(id domain.AccountID, it *item, err error) {
 		w.cfg.Logger.Error("a deadline cannot be stored and is dropped", "account", id, "trigger", it.decision.Verdict.Trigger, "error", err)
 		return
 	}
-	it.req.done(Answer{Partition: w.partition, Err: err})
+	w.tellCaller(it.req, Answer{Partition: w.partition, Err: err})
 }
 
 // beat notes a heartbeat, of which nothing is stored.

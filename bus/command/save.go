@@ -72,6 +72,9 @@ func (w *writer) save(states []frozen, last uint64) {
 		w.cfg.Logger.Warn("a snapshot was not written; the next start replays more", "partition", w.partition, "error", err)
 		return
 	}
+	if w.cfg.Observer != nil {
+		w.cfg.Observer.Snapshot(w.partition, begin)
+	}
 	w.cfg.Logger.Debug("snapshot written", "partition", w.partition, "last", last, "accounts", len(states), "took", time.Since(begin))
 }
 
@@ -134,6 +137,9 @@ func (w *writer) loadSnapshot(ctx context.Context, info eventlog.Info, rep *Load
 	}
 	if rep.Missing == 0 && rep.Hole == "" && h.Last <= info.Last {
 		w.last, rep.FromSnapshot = h.Last, h.Last
+		if w.cfg.Observer != nil && !w.quiet {
+			w.cfg.Observer.Snapshot(w.partition, time.Unix(0, h.Time))
+		}
 		return nil
 	}
 	if h.Last > info.Last {

@@ -80,7 +80,7 @@ func (s *Set) Submit(t domain.Trigger, done func(Answer)) error {
 	if w == nil {
 		return ErrNotOwner
 	}
-	return w.submit(&request{trigger: t, done: done})
+	return w.submit(&request{trigger: t, done: done, came: w.stamp()})
 }
 
 // Do is Submit that waits. When ctx ends first, the trigger may still be stored.

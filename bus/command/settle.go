@@ -3,6 +3,7 @@ package command
 import (
 	"cmp"
 	"slices"
+	"time"
 
 	"github.com/musterhq/muster/domain"
 	"github.com/musterhq/muster/eventlog"
@@ -108,5 +109,13 @@ func (w *writer) answer(it *item, err error) {
 			a.Seq = w.last
 		}
 	}
-	it.req.done(a)
+	w.tellCaller(it.req, a)
+}
+
+// tellCaller gives a caller its answer.
+func (w *writer) tellCaller(r *request, a Answer) {
+	r.done(a)
+	if w.cfg.Observer != nil {
+		w.cfg.Observer.Answered(a.Verdict.Outcome, a.Err, time.Since(r.came))
+	}
 }

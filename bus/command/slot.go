@@ -1,6 +1,8 @@
 package command
 
 import (
+	"time"
+
 	"github.com/musterhq/muster/domain"
 )
 
@@ -53,5 +55,6 @@ func dueOf(d *domain.Deadline) dueKey { return dueKey{d.At, d.Rank, d.Sub, d.Tri
 type request struct {
 	trigger domain.Trigger
 	done    func(Answer)
-	tries   int // how often it lost against another writer
+	tries   int       // how often it lost against another writer
+	came    time.Time // zero: nobody wants to know
 }

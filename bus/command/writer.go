@@ -172,12 +172,17 @@ func (w *writer) wait() time.Duration {
 // process takes one group through judging, the log and the answers.
 func (w *writer) process(group []*request) {
 	b := &batch{now: w.now()}
+	began := w.stamp()
 	for _, r := range group {
 		w.judge(b, r)
 	}
 	w.fire(b)
 	if len(b.entries) > 0 {
+		judged := w.stamp()
 		w.append(b)
+		if w.cfg.Observer != nil {
+			w.observed(b, len(group), began, judged)
+		}
 	}
 	w.usual = b.bytes
 	w.settle(b)
