@@ -22,11 +22,13 @@ import (
 	"github.com/musterhq/muster/bus/presence"
 	"github.com/musterhq/muster/bus/query"
 	"github.com/musterhq/muster/cmd/internal/config"
+	"github.com/musterhq/muster/cmd/internal/httpapi"
 	"github.com/musterhq/muster/cmd/internal/offline"
 	"github.com/musterhq/muster/domain"
 	"github.com/musterhq/muster/domain/machine"
 	"github.com/musterhq/muster/eventlog"
 	"github.com/musterhq/muster/eventlog/natslog"
+	"github.com/musterhq/muster/projections"
 )
 
 // Options are what an App is made of. Config and Machines are required.
@@ -68,6 +70,8 @@ type App struct {
 	svc      *bus.Service
 	archiver atomic.Pointer[offline.Archiver] // nil until the history is archived
 	hooks    atomic.Pointer[hub.Hub]          // nil until webhooks are taken
+	stream   *projections.Tee                 // committed records, for those who follow over HTTP
+	api      atomic.Pointer[httpapi.API]      // nil until HTTP is served under /v1
 	door     door
 	polls    *reconcile.Reconciler
 
@@ -167,6 +171,7 @@ func (a *App) start(ctx context.Context) error {
 		{"listening for workers", a.startWorkers},
 		{"starting the alerts", a.startAlerts},
 		{"opening the bus", a.startBus},
+		{"opening the HTTP API", a.startAPI},
 		{"opening the webhooks", a.startHooks},
 		{"reading the inbox", a.startInbox},
 	}

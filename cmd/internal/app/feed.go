@@ -21,6 +21,7 @@ func (a *App) startFeed(context.Context) error {
 		cfg.Interest = a.server.Interest // another server's subscriptions cannot be seen
 	}
 	a.feed = feed.New(cfg)
+	a.openStream()
 	a.onEnd("feed", 5*time.Second, a.feed.Close)
 	return nil
 }
@@ -29,6 +30,7 @@ func (a *App) startFeed(context.Context) error {
 func (a *App) committed(partition int, records []eventlog.Record) {
 	a.views.offer(partition, records)
 	a.feed.Offer(partition, records)
+	a.stream.Offer(partition, records)
 	a.alerts.offer(partition, records)
 	a.offerArchive(partition, records)
 }

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/musterhq/muster/bus/connector/hub"
+	"github.com/musterhq/muster/cmd/internal/httpapi"
 )
 
 // stage is what the start is doing; "" = it is done.
@@ -88,6 +89,9 @@ func (a *App) handler() http.Handler {
 		reply(w, http.StatusOK, a.readiness())
 	})
 	mux.HandleFunc(hub.Prefix, a.serveHooks)
+	for _, path := range []string{httpapi.Prefix, "/openapi.json", "/openapi.yaml"} {
+		mux.HandleFunc(path, a.serveAPI)
+	}
 	return mux
 }
 
