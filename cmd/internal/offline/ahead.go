@@ -29,8 +29,8 @@ type AheadError struct {
 	Lost []Lost
 }
 
-// maxNamed is how many accounts a sentence names.
-const maxNamed = 8
+// maxInSentence is how many accounts a sentence names.
+const maxInSentence = 8
 
 // Error names the ranges, the accounts, and what to do.
 func (e *AheadError) Error() string {
@@ -50,8 +50,8 @@ func (e *AheadError) Error() string {
 func named(accounts map[string]bool) string {
 	ids := slices.Sorted(maps.Keys(accounts))
 	more := ""
-	if n := len(ids) - maxNamed; n > 0 {
-		ids, more = ids[:maxNamed], fmt.Sprintf(" and %d more", n)
+	if n := len(ids) - maxInSentence; n > 0 {
+		ids, more = ids[:maxInSentence], fmt.Sprintf(" and %d more", n)
 	}
 	word := "accounts "
 	if len(ids) == 1 {
