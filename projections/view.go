@@ -59,3 +59,13 @@ type Settler interface {
 	// Settle is called once, when the Runner has caught up and before it says so.
 	Settle()
 }
+
+// Renewer is a View that can be folded anew beside itself: see Runner.Rebuild.
+type Renewer interface {
+	View
+	// Renew returns an empty view of the same kind, with the same roster.
+	Renew() View
+	// Take replaces the state of one partition by that of a view that Renew made,
+	// which is not used any more. A query sees either state, never half of one.
+	Take(partition int, from View)
+}

@@ -22,36 +22,36 @@
 package accounts
 
 import (
-	"io"
-	"sync/atomic"
-
 	"github.com/musterhq/muster/domain"
 	"github.com/musterhq/muster/eventlog"
 	"github.com/musterhq/muster/projections"
+	"github.com/musterhq/muster/projections/internal/shards"
 )
 
 // AttentionDamaged is the kind of attention of an account whose history is
 // damaged.
 const AttentionDamaged = domain.AttentionDamaged
 
+// set is the parts of the view, with what every view does with them.
+type set = shards.Set[shard, *shard]
+
 // View shows accounts. Make one with New.
 type View struct {
+	set
 	roster *projections.Roster
 	judge  *domain.Judge
-	shards []atomic.Pointer[shard]
 }
 
 var (
 	_ projections.DamageObserver = (*View)(nil)
 	_ projections.Settler        = (*View)(nil)
+	_ projections.Renewer        = (*View)(nil)
 )
 
 // New returns an empty view. The judge says what an account can do and what
 // needs attention.
 func New(roster *projections.Roster, judge *domain.Judge) *View {
-	v := &View{roster: roster, judge: judge, shards: make([]atomic.Pointer[shard], roster.Partitions())}
-	v.Reset()
-	return v
+	return &View{roster: roster, judge: judge, set: shards.New[shard](roster.Partitions(), func(p int) *shard { return newShard(roster.Ids(p), judge.Machines()) })}
 }
 
 // Name is "accounts".
@@ -61,44 +61,17 @@ func (v *View) Name() string { return "accounts" }
 // the fold.
 func (v *View) Version() int { return 3 + 1000*domain.FoldVersion }
 
-// Apply folds one event in.
-func (v *View) Apply(at projections.Place, e *domain.Event) {
-	v.shards[at.Partition].Load().apply(at, e)
-}
+// Renew returns an empty view of the same kind.
+func (v *View) Renew() projections.View { return New(v.roster, v.judge) }
 
 // Damaged marks an account whose history is damaged.
-func (v *View) Damaged(at projections.Place) { v.shards[at.Partition].Load().damaged(at) }
+func (v *View) Damaged(at projections.Place) { v.Part(at.Partition).damaged(at) }
 
 // Settle makes the view ready to be asked for pages.
 func (v *View) Settle() {
-	for i := range v.shards {
-		v.shards[i].Load().settle()
+	for i := range v.Partitions() {
+		v.Part(i).settle()
 	}
-}
-
-// Save writes the state of one partition.
-func (v *View) Save(partition int, w io.Writer) error { return v.shards[partition].Load().save(w) }
-
-// Load replaces the state of one partition by a saved one. The roster must
-// have been loaded before.
-func (v *View) Load(partition int, r io.Reader) error {
-	s := v.newShard(partition)
-	if err := s.load(r); err != nil {
-		return err
-	}
-	v.shards[partition].Store(s)
-	return nil
-}
-
-// Reset empties all partitions.
-func (v *View) Reset() {
-	for i := range v.shards {
-		v.shards[i].Store(v.newShard(i))
-	}
-}
-
-func (v *View) newShard(partition int) *shard {
-	return newShard(v.roster.Ids(partition), v.judge.Machines())
 }
 
 // Account is one account as users see it, but for its messages and
@@ -120,7 +93,7 @@ func (v *View) describe(c *copied) Account {
 // Get returns one account; ok is false when there is none of this id, or it was
 // forgotten.
 func (v *View) Get(id domain.AccountID) (a Account, ok bool) {
-	s := v.shards[eventlog.Partition(string(id), len(v.shards))].Load()
+	s := v.Part(eventlog.Partition(string(id), v.Partitions()))
 	c, ok := s.get(string(id))
 	if !ok {
 		return Account{}, false
@@ -136,8 +109,7 @@ func (v *View) Len() (n int) {
 
 // read calls look with each shard, which Apply does not change meanwhile.
 func (v *View) read(look func(*shard)) {
-	for i := range v.shards {
-		s := v.shards[i].Load()
+	for _, s := range v.Parts() {
 		s.mu.RLock()
 		look(s)
 		s.mu.RUnlock()

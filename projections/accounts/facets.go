@@ -30,8 +30,7 @@ func (v *View) FacetsOf(f Filter) Facets {
 		Labels: map[string]map[string]int{}, Conditions: map[string]int{}, Sources: map[string]int{},
 		Desired: map[string]int{}, Attention: map[string]int{},
 	}
-	for i := range v.shards {
-		s := v.shards[i].Load()
+	for _, s := range v.Parts() {
 		if f.all() {
 			s.mu.RLock()
 			s.addTo(&sum, s.counters())

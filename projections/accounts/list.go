@@ -43,9 +43,9 @@ type Page struct {
 // limit of them (1 to MaxLimit; outside of that, the nearer bound).
 func (v *View) List(f Filter, after string, limit int) Page {
 	limit = max(1, min(limit, MaxLimit))
-	walks := make([]*walk, 0, len(v.shards))
-	for i := range v.shards {
-		walks = append(walks, newWalk(v.shards[i].Load(), &f, after, 1+limit*5/4/len(v.shards))) // its share, and a little more
+	walks := make([]*walk, 0, v.Partitions())
+	for i := range v.Partitions() {
+		walks = append(walks, newWalk(v.Part(i), &f, after, 1+limit*5/4/v.Partitions())) // its share, and a little more
 	}
 	var page Page
 	for {

@@ -12,7 +12,7 @@ import (
 	"github.com/musterhq/muster/projections/internal/wire"
 )
 
-func (s *shard) save(w io.Writer) error {
+func (s *shard) Save(w io.Writer) error {
 	s.mu.RLock()
 	defer s.mu.RUnlock()
 	out := wire.NewWriter(w)
@@ -65,7 +65,7 @@ func (s *shard) saveMore(out *wire.Writer) {
 var errShape = errors.New("the saved accounts do not fit together")
 
 // load fills an empty shard and builds the indexes again.
-func (s *shard) load(src io.Reader) error {
+func (s *shard) Load(src io.Reader) error {
 	in := wire.NewReader(src)
 	s.seq = in.Uint()
 	s.states.Load(in)

@@ -93,7 +93,7 @@ func newShard(ids *projections.Ids, machines *machine.Registry) *shard {
 	}
 }
 
-func (s *shard) apply(at projections.Place, e *domain.Event) {
+func (s *shard) Apply(at projections.Place, e *domain.Event) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if at.Seq <= s.seq {

@@ -26,12 +26,10 @@
 package attention
 
 import (
-	"io"
-	"sync/atomic"
-
 	"github.com/musterhq/muster/domain"
 	"github.com/musterhq/muster/domain/machine"
 	"github.com/musterhq/muster/projections"
+	"github.com/musterhq/muster/projections/internal/shards"
 )
 
 // The bounds of what is told apart and of an answer.
@@ -42,23 +40,25 @@ const (
 	Other      = "other"
 )
 
+// set is the parts of the view, with what every view does with them.
+type set = shards.Set[shard, *shard]
+
 // View says who needs a human. Make one with New.
 type View struct {
+	set
 	roster   *projections.Roster
 	machines *machine.Registry
-	shards   []atomic.Pointer[shard]
 }
 
 var (
 	_ projections.DamageObserver = (*View)(nil)
 	_ projections.Settler        = (*View)(nil)
+	_ projections.Renewer        = (*View)(nil)
 )
 
 // New returns an empty view.
 func New(roster *projections.Roster, machines *machine.Registry) *View {
-	v := &View{roster: roster, machines: machines, shards: make([]atomic.Pointer[shard], roster.Partitions())}
-	v.Reset()
-	return v
+	return &View{roster: roster, machines: machines, set: shards.New[shard](roster.Partitions(), func(p int) *shard { return newShard(roster.Ids(p), machines) })}
 }
 
 // Name is "attention".
@@ -67,39 +67,16 @@ func (v *View) Name() string { return "attention" }
 // Version is the version of what the view's state means.
 func (v *View) Version() int { return 1 }
 
-// Apply folds one event in.
-func (v *View) Apply(at projections.Place, e *domain.Event) {
-	v.shards[at.Partition].Load().apply(at, e)
-}
+// Renew returns an empty view of the same kind.
+func (v *View) Renew() projections.View { return New(v.roster, v.machines) }
 
 // Damaged marks an account whose history is damaged.
-func (v *View) Damaged(at projections.Place) { v.shards[at.Partition].Load().damaged(at) }
+func (v *View) Damaged(at projections.Place) { v.Part(at.Partition).damaged(at) }
 
 // Settle makes the view ready to be asked.
 func (v *View) Settle() {
-	for i := range v.shards {
-		v.shards[i].Load().settle()
-	}
-}
-
-// Save writes the state of one partition.
-func (v *View) Save(partition int, w io.Writer) error { return v.shards[partition].Load().save(w) }
-
-// Load replaces the state of one partition by a saved one. The roster must
-// have been loaded before.
-func (v *View) Load(partition int, r io.Reader) error {
-	s := newShard(v.roster.Ids(partition), v.machines)
-	if err := s.load(r); err != nil {
-		return err
-	}
-	v.shards[partition].Store(s)
-	return nil
-}
-
-// Reset empties all partitions.
-func (v *View) Reset() {
-	for i := range v.shards {
-		v.shards[i].Store(newShard(v.roster.Ids(i), v.machines))
+	for i := range v.Partitions() {
+		v.Part(i).settle()
 	}
 }
 
@@ -125,8 +102,8 @@ type Filter struct {
 // Size counts what is shown: items by kind.
 func (v *View) Size() map[string]int {
 	n := map[string]int{}
-	for i := range v.shards {
-		v.shards[i].Load().addSize(n)
+	for i := range v.Partitions() {
+		v.Part(i).addSize(n)
 	}
 	return n
 }

@@ -76,8 +76,8 @@ type same struct{ kind, source, reason string }
 // one another.
 func (v *View) group(f *Filter) (all []Incident) {
 	counts := map[same]map[int32]int{}
-	for i := range v.shards {
-		v.shards[i].Load().addBuckets(f, counts)
+	for i := range v.Partitions() {
+		v.Part(i).addBuckets(f, counts)
 	}
 	for what, byMinute := range counts {
 		var open *Incident
@@ -129,8 +129,7 @@ func (s *shard) addBuckets(f *Filter, counts map[same]map[int32]int) {
 func (v *View) look(f *Filter, i *Incident) {
 	i.Since, i.Last = int64(i.from)*60e9, int64(i.to)*60e9 // if all have gone
 	first := true
-	for p := range v.shards {
-		s := v.shards[p].Load()
+	for _, s := range v.Parts() {
 		s.eachItem(f, i, func(number uint32, since int64) {
 			if first || since < i.Since {
 				i.Since = since

@@ -20,8 +20,8 @@ type Page struct {
 // for the first one. A page may come short when many items had to be looked at.
 func (v *View) Accounts(f Filter, after string, limit int) Page {
 	limit = max(1, min(limit, MaxLimit))
-	items, next := merge.Page(len(v.shards), ScanLimit/atOnce, after, limit, itemKey, func(part int, after string, most int) merge.Batch[Item] {
-		return v.shards[part].Load().scan(&f, after, most)
+	items, next := merge.Page(v.Partitions(), ScanLimit/atOnce, after, limit, itemKey, func(part int, after string, most int) merge.Batch[Item] {
+		return v.Part(part).scan(&f, after, most)
 	})
 	return Page{items, next}
 }

@@ -12,7 +12,7 @@ import (
 // errShape is a saved state whose parts do not fit together.
 var errShape = errors.New("the saved items do not fit together")
 
-func (s *shard) save(w io.Writer) error {
+func (s *shard) Save(w io.Writer) error {
 	s.mu.RLock()
 	defer s.mu.RUnlock()
 	out := wire.NewWriter(w)
@@ -58,7 +58,7 @@ func (m *more) save(out *wire.Writer) {
 }
 
 // load fills an empty shard; its items are grouped when somebody asks.
-func (s *shard) load(src io.Reader) error {
+func (s *shard) Load(src io.Reader) error {
 	in := wire.NewReader(src)
 	s.seq, s.now = in.Uint(), in.Int()
 	s.states.Load(in)

@@ -148,7 +148,7 @@ func (s *shard) settle() {
 	}
 }
 
-func (s *shard) apply(at projections.Place, e *domain.Event) {
+func (s *shard) Apply(at projections.Place, e *domain.Event) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if at.Seq <= s.seq {

@@ -17,12 +17,9 @@
 package distribution
 
 import (
-	"io"
-	"sync/atomic"
-
-	"github.com/musterhq/muster/domain"
 	"github.com/musterhq/muster/domain/machine"
 	"github.com/musterhq/muster/projections"
+	"github.com/musterhq/muster/projections/internal/shards"
 )
 
 // How far the histories reach back.
@@ -31,19 +28,20 @@ const (
 	HoursKept   = 90 * 24
 )
 
+// set is the parts of the view, with what every view does with them.
+type set = shards.Set[shard, *shard]
+
 // View counts accounts. Make one with New.
 type View struct {
+	set
 	machines *machine.Registry
-	shards   []atomic.Pointer[shard]
 }
 
-var _ projections.View = (*View)(nil)
+var _ projections.Renewer = (*View)(nil)
 
 // New returns an empty view of a history of that many partitions.
 func New(partitions int, machines *machine.Registry) *View {
-	v := &View{machines: machines, shards: make([]atomic.Pointer[shard], partitions)}
-	v.Reset()
-	return v
+	return &View{machines: machines, set: shards.New[shard](partitions, func(int) *shard { return newShard(machines) })}
 }
 
 // Name is "distribution".
@@ -52,30 +50,8 @@ func (v *View) Name() string { return "distribution" }
 // Version is the version of what the view's state means.
 func (v *View) Version() int { return 1 }
 
-// Apply folds one event in.
-func (v *View) Apply(at projections.Place, e *domain.Event) {
-	v.shards[at.Partition].Load().apply(at, e)
-}
-
-// Save writes the state of one partition.
-func (v *View) Save(partition int, w io.Writer) error { return v.shards[partition].Load().save(w) }
-
-// Load replaces the state of one partition by a saved one.
-func (v *View) Load(partition int, r io.Reader) error {
-	s := newShard(v.machines)
-	if err := s.load(r); err != nil {
-		return err
-	}
-	v.shards[partition].Store(s)
-	return nil
-}
-
-// Reset empties all partitions.
-func (v *View) Reset() {
-	for i := range v.shards {
-		v.shards[i].Store(newShard(v.machines))
-	}
-}
+// Renew returns an empty view of the same kind.
+func (v *View) Renew() projections.View { return New(v.Partitions(), v.machines) }
 
 // Counts are numbers of accounts.
 type Counts struct {
@@ -161,8 +137,7 @@ func (v *View) LabelKeys() map[string]int {
 
 // read calls look with each shard, which Apply does not change meanwhile.
 func (v *View) read(look func(*shard)) {
-	for i := range v.shards {
-		s := v.shards[i].Load()
+	for _, s := range v.Parts() {
 		s.mu.RLock()
 		look(s)
 		s.mu.RUnlock()

@@ -48,7 +48,7 @@ func newShard(machines *machine.Registry) *shard {
 	}
 }
 
-func (s *shard) apply(at projections.Place, e *domain.Event) {
+func (s *shard) Apply(at projections.Place, e *domain.Event) {
 	if s.indifferent(at, e) {
 		return
 	}
@@ -123,7 +123,7 @@ func (s *shard) tally(r row, d int32) {
 	cells[r.state] += d
 }
 
-func (s *shard) save(w io.Writer) error {
+func (s *shard) Save(w io.Writer) error {
 	s.mu.RLock()
 	defer s.mu.RUnlock()
 	out := wire.NewWriter(w)
@@ -144,7 +144,7 @@ func (s *shard) save(w io.Writer) error {
 }
 
 // load fills an empty shard; what is counted is counted again from the rows.
-func (s *shard) load(src io.Reader) error {
+func (s *shard) Load(src io.Reader) error {
 	in := wire.NewReader(src)
 	s.seq = in.Uint()
 	s.states.Load(in)

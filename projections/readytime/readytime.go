@@ -39,13 +39,11 @@
 package readytime
 
 import (
-	"io"
-	"sync/atomic"
 	"time"
 
-	"github.com/musterhq/muster/domain"
 	"github.com/musterhq/muster/domain/machine"
 	"github.com/musterhq/muster/projections"
+	"github.com/musterhq/muster/projections/internal/shards"
 )
 
 // The bounds of the view, for each partition.
@@ -97,19 +95,20 @@ const (
 	ByReason
 )
 
+// set is the parts of the view, with what every view does with them.
+type set = shards.Set[shard, *shard]
+
 // View keeps the episodes. Make one with New.
 type View struct {
+	set
 	machines *machine.Registry
-	shards   []atomic.Pointer[shard]
 }
 
-var _ projections.View = (*View)(nil)
+var _ projections.Renewer = (*View)(nil)
 
 // New returns an empty view of a history of that many partitions.
 func New(partitions int, machines *machine.Registry) *View {
-	v := &View{machines: machines, shards: make([]atomic.Pointer[shard], partitions)}
-	v.Reset()
-	return v
+	return &View{machines: machines, set: shards.New[shard](partitions, func(int) *shard { return newShard(machines) })}
 }
 
 // Name is "readytime".
@@ -118,30 +117,8 @@ func (v *View) Name() string { return "readytime" }
 // Version is the version of what the view's state means.
 func (v *View) Version() int { return 2 }
 
-// Apply folds one event in.
-func (v *View) Apply(at projections.Place, e *domain.Event) {
-	v.shards[at.Partition].Load().apply(at, e)
-}
-
-// Save writes the state of one partition.
-func (v *View) Save(partition int, w io.Writer) error { return v.shards[partition].Load().save(w) }
-
-// Load replaces the state of one partition by a saved one.
-func (v *View) Load(partition int, r io.Reader) error {
-	s := newShard(v.machines)
-	if err := s.load(r); err != nil {
-		return err
-	}
-	v.shards[partition].Store(s)
-	return nil
-}
-
-// Reset empties all partitions.
-func (v *View) Reset() {
-	for i := range v.shards {
-		v.shards[i].Store(newShard(v.machines))
-	}
-}
+// Renew returns an empty view of the same kind.
+func (v *View) Renew() projections.View { return New(v.Partitions(), v.machines) }
 
 // Estimate is what is known of the episodes of one kind. Times are seconds.
 type Estimate struct {
@@ -157,8 +134,7 @@ type Estimate struct {
 func (v *View) Estimate(kind Kind, now int64) Estimate {
 	var all group
 	var waiting sample
-	for i := range v.shards {
-		s := v.shards[i].Load()
+	for _, s := range v.Parts() {
 		episodes := s.copyOpen(func() {
 			if g := s.groups[groupKey{kind: kind}]; g != nil {
 				all.merge(g)
@@ -181,8 +157,7 @@ func (v *View) By(kind Kind, by Dimension, now int64) map[string]Estimate {
 			groups[name], waiting[name] = &group{}, &sample{}
 		}
 	}
-	for i := range v.shards {
-		s := v.shards[i].Load()
+	for _, s := range v.Parts() {
 		episodes := s.copyOpen(func() {
 			for key, g := range s.groups {
 				if key.kind == kind && key.by == by {

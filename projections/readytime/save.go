@@ -13,7 +13,7 @@ import (
 // errShape is a saved state whose parts do not fit together.
 var errShape = errors.New("the saved episodes do not fit together")
 
-func (s *shard) save(w io.Writer) error {
+func (s *shard) Save(w io.Writer) error {
 	s.mu.RLock()
 	defer s.mu.RUnlock()
 	out := wire.NewWriter(w)
@@ -57,7 +57,7 @@ func (s *shard) saveGroups(out *wire.Writer) {
 }
 
 // load fills an empty shard.
-func (s *shard) load(src io.Reader) error {
+func (s *shard) Load(src io.Reader) error {
 	in := wire.NewReader(src)
 	s.seq = in.Uint()
 	s.states.Load(in)

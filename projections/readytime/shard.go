@@ -85,7 +85,7 @@ func newShard(machines *machine.Registry) *shard {
 	}
 }
 
-func (s *shard) apply(at projections.Place, e *domain.Event) {
+func (s *shard) Apply(at projections.Place, e *domain.Event) {
 	if s.indifferent(at, e) {
 		return
 	}

@@ -56,8 +56,7 @@ func (v *View) Within(kind Kind, w Window, now int64) Estimate {
 		step = 24 * time.Hour
 	}
 	first := stepOfTime(w.From, step)
-	for i := range v.shards {
-		s := v.shards[i].Load()
+	for _, s := range v.Parts() {
 		episodes := s.copyOpen(func() {
 			for key, g := range s.began {
 				if key.kind == kind && key.days == w.days && key.step >= first {

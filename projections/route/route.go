@@ -27,29 +27,32 @@ package route
 
 import (
 	"cmp"
-	"io"
 	"slices"
-	"sync/atomic"
 
 	"github.com/musterhq/muster/domain"
 	"github.com/musterhq/muster/domain/machine"
 	"github.com/musterhq/muster/projections"
+	"github.com/musterhq/muster/projections/internal/shards"
 )
+
+// set is the parts of the view, with what every view does with them.
+type set = shards.Set[shard, *shard]
 
 // View picks accounts. Make one with New.
 type View struct {
+	set
 	roster   *projections.Roster
 	machines *machine.Registry
-	shards   []atomic.Pointer[shard]
 }
 
-var _ projections.Settler = (*View)(nil)
+var (
+	_ projections.Settler = (*View)(nil)
+	_ projections.Renewer = (*View)(nil)
+)
 
 // New returns an empty view.
 func New(roster *projections.Roster, machines *machine.Registry) *View {
-	v := &View{roster: roster, machines: machines, shards: make([]atomic.Pointer[shard], roster.Partitions())}
-	v.Reset()
-	return v
+	return &View{roster: roster, machines: machines, set: shards.New[shard](roster.Partitions(), func(p int) *shard { return newShard(roster.Ids(p), machines) })}
 }
 
 // Name is "route".
@@ -58,36 +61,13 @@ func (v *View) Name() string { return "route" }
 // Version is the version of what the view's state means.
 func (v *View) Version() int { return 1 }
 
-// Apply folds one event in.
-func (v *View) Apply(at projections.Place, e *domain.Event) {
-	v.shards[at.Partition].Load().apply(at, e)
-}
+// Renew returns an empty view of the same kind.
+func (v *View) Renew() projections.View { return New(v.roster, v.machines) }
 
 // Settle builds the order.
 func (v *View) Settle() {
-	for i := range v.shards {
-		v.shards[i].Load().settle()
-	}
-}
-
-// Save writes the state of one partition.
-func (v *View) Save(partition int, w io.Writer) error { return v.shards[partition].Load().save(w) }
-
-// Load replaces the state of one partition by a saved one. The roster must
-// have been loaded before.
-func (v *View) Load(partition int, r io.Reader) error {
-	s := newShard(v.roster.Ids(partition), v.machines)
-	if err := s.load(r); err != nil {
-		return err
-	}
-	v.shards[partition].Store(s)
-	return nil
-}
-
-// Reset empties all partitions.
-func (v *View) Reset() {
-	for i := range v.shards {
-		v.shards[i].Store(newShard(v.roster.Ids(i), v.machines))
+	for i := range v.Partitions() {
+		v.Part(i).settle()
 	}
 }
 
@@ -117,9 +97,9 @@ type Candidate struct {
 // as they were at one moment.
 func (v *View) Pick(w Want, n int) (list []Candidate, whole bool) {
 	n, whole = max(1, min(n, MaxLimit)), true
-	shards := make([]*shard, len(v.shards))
-	for i := range v.shards {
-		shards[i] = v.shards[i].Load()
+	shards := make([]*shard, v.Partitions())
+	for i := range v.Partitions() {
+		shards[i] = v.Part(i)
 		shards[i].settle()
 	}
 	for _, s := range shards {
@@ -155,8 +135,8 @@ type found struct {
 
 // Eligible counts the accounts that may do what is wanted, whatever their labels.
 func (v *View) Eligible(do, scope string) (n int) {
-	for i := range v.shards {
-		n += v.shards[i].Load().eligible(&Want{Do: do, Scope: scope})
+	for i := range v.Partitions() {
+		n += v.Part(i).eligible(&Want{Do: do, Scope: scope})
 	}
 	return n
 }

@@ -13,7 +13,7 @@ import (
 // errShape is a saved state whose parts do not fit together.
 var errShape = errors.New("the saved candidates do not fit together")
 
-func (s *shard) save(w io.Writer) error {
+func (s *shard) Save(w io.Writer) error {
 	s.mu.RLock()
 	defer s.mu.RUnlock()
 	out := wire.NewWriter(w)
@@ -43,7 +43,7 @@ func (s *shard) save(w io.Writer) error {
 
 // load fills an empty shard; the groups are found anew, the index when it is
 // asked for.
-func (s *shard) load(src io.Reader) error {
+func (s *shard) Load(src io.Reader) error {
 	in := wire.NewReader(src)
 	s.seq = in.Uint()
 	s.states.Load(in)

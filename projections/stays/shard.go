@@ -40,7 +40,7 @@ func newShard(machines *machine.Registry) *shard {
 	return &shard{states: states.New(machines), reasons: intern.New(), causes: map[causeKey]int32{}}
 }
 
-func (s *shard) apply(at projections.Place, e *domain.Event) {
+func (s *shard) Apply(at projections.Place, e *domain.Event) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if at.Seq <= s.seq {
@@ -152,7 +152,7 @@ func (s *shard) each(tell func(machine, state string, now int, ended *Lengths)) 
 	}
 }
 
-func (s *shard) save(w io.Writer) error {
+func (s *shard) Save(w io.Writer) error {
 	s.mu.RLock()
 	defer s.mu.RUnlock()
 	out := wire.NewWriter(w)
@@ -175,7 +175,7 @@ func (s *shard) save(w io.Writer) error {
 }
 
 // load fills an empty shard.
-func (s *shard) load(src io.Reader) error {
+func (s *shard) Load(src io.Reader) error {
 	in := wire.NewReader(src)
 	s.seq = in.Uint()
 	s.states.Load(in)

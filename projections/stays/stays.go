@@ -16,15 +16,14 @@ package stays
 
 import (
 	"cmp"
-	"io"
 	"slices"
-	"sync/atomic"
 
 	"github.com/musterhq/muster/domain"
 	"github.com/musterhq/muster/domain/machine"
 	"github.com/musterhq/muster/eventlog"
 	"github.com/musterhq/muster/projections"
 	"github.com/musterhq/muster/projections/internal/lengths"
+	"github.com/musterhq/muster/projections/internal/shards"
 )
 
 // MaxReasons is the number of reasons told apart in a partition; what goes
@@ -34,20 +33,21 @@ const (
 	Other      = "other"
 )
 
+// set is the parts of the view, with what every view does with them.
+type set = shards.Set[shard, *shard]
+
 // View knows stays. Make one with New.
 type View struct {
+	set
 	roster   *projections.Roster
 	machines *machine.Registry
-	shards   []atomic.Pointer[shard]
 }
 
-var _ projections.View = (*View)(nil)
+var _ projections.Renewer = (*View)(nil)
 
 // New returns an empty view.
 func New(roster *projections.Roster, machines *machine.Registry) *View {
-	v := &View{roster: roster, machines: machines, shards: make([]atomic.Pointer[shard], roster.Partitions())}
-	v.Reset()
-	return v
+	return &View{roster: roster, machines: machines, set: shards.New[shard](roster.Partitions(), func(int) *shard { return newShard(machines) })}
 }
 
 // Name is "stays".
@@ -56,30 +56,8 @@ func (v *View) Name() string { return "stays" }
 // Version is the version of what the view's state means.
 func (v *View) Version() int { return 2 }
 
-// Apply folds one event in.
-func (v *View) Apply(at projections.Place, e *domain.Event) {
-	v.shards[at.Partition].Load().apply(at, e)
-}
-
-// Save writes the state of one partition.
-func (v *View) Save(partition int, w io.Writer) error { return v.shards[partition].Load().save(w) }
-
-// Load replaces the state of one partition by a saved one.
-func (v *View) Load(partition int, r io.Reader) error {
-	s := newShard(v.machines)
-	if err := s.load(r); err != nil {
-		return err
-	}
-	v.shards[partition].Store(s)
-	return nil
-}
-
-// Reset empties all partitions.
-func (v *View) Reset() {
-	for i := range v.shards {
-		v.shards[i].Store(newShard(v.machines))
-	}
-}
+// Renew returns an empty view of the same kind.
+func (v *View) Renew() projections.View { return New(v.roster, v.machines) }
 
 // Stay is where an account is.
 type Stay struct {
@@ -92,7 +70,7 @@ type Stay struct {
 // Of returns where an account is; ok is false when there is none of this id, or
 // it was forgotten.
 func (v *View) Of(account domain.AccountID) (stay Stay, ok bool) {
-	p := eventlog.Partition(string(account), len(v.shards))
+	p := eventlog.Partition(string(account), v.Partitions())
 	ids := v.roster.Ids(p)
 	ids.RLock()
 	number, known := ids.Find(string(account))
@@ -100,14 +78,14 @@ func (v *View) Of(account domain.AccountID) (stay Stay, ok bool) {
 	if !known {
 		return Stay{}, false
 	}
-	return v.shards[p].Load().of(number)
+	return v.Part(p).of(number)
 }
 
 // Now counts the accounts that are in a state, and those of them that came for
 // a reason.
 func (v *View) Now(machine, state, reason string) (inState, forReason int) {
-	for i := range v.shards {
-		a, b := v.shards[i].Load().count(machine, state, reason)
+	for i := range v.Partitions() {
+		a, b := v.Part(i).count(machine, state, reason)
 		inState, forReason = inState+a, forReason+b
 	}
 	return inState, forReason
@@ -118,8 +96,8 @@ type Lengths = lengths.Lengths
 
 // Ended returns the lengths of the stays in a state.
 func (v *View) Ended(machine, state string) (l Lengths) {
-	for i := range v.shards {
-		v.shards[i].Load().addLengths(machine, state, &l)
+	for i := range v.Partitions() {
+		v.Part(i).addLengths(machine, state, &l)
 	}
 	return l
 }
@@ -137,8 +115,8 @@ type Dwell struct {
 func (v *View) Dwell() []Dwell {
 	type name struct{ machine, state string }
 	sums := map[name]*Dwell{}
-	for i := range v.shards {
-		v.shards[i].Load().each(func(machine, state string, now int, ended *Lengths) {
+	for i := range v.Partitions() {
+		v.Part(i).each(func(machine, state string, now int, ended *Lengths) {
 			d := sums[name{machine, state}]
 			if d == nil {
 				d = &Dwell{Machine: machine, State: state}

@@ -35,8 +35,7 @@ type Sides struct {
 // Funnel tells what became of all messages.
 func (v *View) Funnel() Funnel {
 	f := Funnel{Entered: map[string]uint64{}, Open: map[string]int{}}
-	for i := range v.shards {
-		s := v.shards[i].Load()
+	for _, s := range v.Parts() {
 		s.mu.RLock()
 		f.Made += s.told.made
 		f.Late += s.told.late
@@ -55,8 +54,7 @@ func (v *View) Funnel() Funnel {
 // Sides tells who is in charge of all conversations.
 func (v *View) Sides() Sides {
 	n := Sides{Conversations: map[string]int{}, Waiting: map[string]int{}, Claims: map[string]uint64{}}
-	for i := range v.shards {
-		s := v.shards[i].Load()
+	for _, s := range v.Parts() {
 		s.mu.RLock()
 		addAll(n.Conversations, s.now.side)
 		addAll(n.Waiting, s.now.waiting)

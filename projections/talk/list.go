@@ -65,8 +65,8 @@ type within[T any] func(id domain.AccountID, t *domain.Talk, behind string, add 
 func page[T any](v *View, account domain.AccountID, after string, limit int, key func(*T) string, has func(*domain.Talk) bool, rows within[T]) ([]T, string) {
 	limit = max(1, min(limit, MaxLimit))
 	if account == "" {
-		return merge.Page(len(v.shards), ScanLimit/atOnce, after, limit, key, func(part int, after string, most int) merge.Batch[T] {
-			return scan(v.shards[part].Load(), after, most, key, has, rows)
+		return merge.Page(v.Partitions(), ScanLimit/atOnce, after, limit, key, func(part int, after string, most int) merge.Batch[T] {
+			return scan(v.Part(part), after, most, key, has, rows)
 		})
 	}
 	var found []T

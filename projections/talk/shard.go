@@ -39,7 +39,7 @@ func newShard(ids *projections.Ids) *shard {
 	}
 }
 
-func (s *shard) apply(at projections.Place, e *domain.Event) {
+func (s *shard) Apply(at projections.Place, e *domain.Event) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if at.Seq <= s.seq {
@@ -125,7 +125,7 @@ func (s *shard) own(e *domain.Event) domain.Event {
 	return c
 }
 
-func (s *shard) save(w io.Writer) error {
+func (s *shard) Save(w io.Writer) error {
 	s.mu.RLock()
 	defer s.mu.RUnlock()
 	out := wire.NewWriter(w)
@@ -146,7 +146,7 @@ func (s *shard) save(w io.Writer) error {
 }
 
 // load fills an empty shard.
-func (s *shard) load(src io.Reader) error {
+func (s *shard) Load(src io.Reader) error {
 	in := wire.NewReader(src)
 	s.seq = in.Uint()
 	for n := in.Len(); n > 0 && in.Err() == nil; n-- {

@@ -23,28 +23,28 @@
 package talk
 
 import (
-	"io"
 	"slices"
-	"sync/atomic"
 
 	"github.com/musterhq/muster/domain"
 	"github.com/musterhq/muster/eventlog"
 	"github.com/musterhq/muster/projections"
+	"github.com/musterhq/muster/projections/internal/shards"
 )
+
+// set is the parts of the view, with what every view does with them.
+type set = shards.Set[shard, *shard]
 
 // View finds messages and conversations. Make one with New.
 type View struct {
+	set
 	roster *projections.Roster
-	shards []atomic.Pointer[shard]
 }
 
-var _ projections.View = (*View)(nil)
+var _ projections.Renewer = (*View)(nil)
 
 // New returns an empty view.
 func New(roster *projections.Roster) *View {
-	v := &View{roster: roster, shards: make([]atomic.Pointer[shard], roster.Partitions())}
-	v.Reset()
-	return v
+	return &View{roster: roster, set: shards.New[shard](roster.Partitions(), func(p int) *shard { return newShard(roster.Ids(p)) })}
 }
 
 // Name is "talk".
@@ -54,31 +54,8 @@ func (v *View) Name() string { return "talk" }
 // the fold.
 func (v *View) Version() int { return 2 + 1000*domain.FoldVersion }
 
-// Apply folds one event in.
-func (v *View) Apply(at projections.Place, e *domain.Event) {
-	v.shards[at.Partition].Load().apply(at, e)
-}
-
-// Save writes the state of one partition.
-func (v *View) Save(partition int, w io.Writer) error { return v.shards[partition].Load().save(w) }
-
-// Load replaces the state of one partition by a saved one. The roster must
-// have been loaded before.
-func (v *View) Load(partition int, r io.Reader) error {
-	s := newShard(v.roster.Ids(partition))
-	if err := s.load(r); err != nil {
-		return err
-	}
-	v.shards[partition].Store(s)
-	return nil
-}
-
-// Reset empties all partitions.
-func (v *View) Reset() {
-	for i := range v.shards {
-		v.shards[i].Store(newShard(v.roster.Ids(i)))
-	}
-}
+// Renew returns an empty view of the same kind.
+func (v *View) Renew() projections.View { return New(v.roster) }
 
 // Message is one message of one account.
 type Message struct {
@@ -124,7 +101,7 @@ func (v *View) Fill(a *domain.AccountView) {
 
 // of returns all that is known of one account, nil when nothing is.
 func (v *View) of(account domain.AccountID) *domain.Talk {
-	s := v.shards[eventlog.Partition(string(account), len(v.shards))].Load()
+	s := v.Part(eventlog.Partition(string(account), v.Partitions()))
 	s.mu.RLock()
 	defer s.mu.RUnlock()
 	s.ids.RLock()
@@ -145,8 +122,7 @@ type Size struct {
 
 // Size counts what is shown.
 func (v *View) Size() (n Size) {
-	for i := range v.shards {
-		s := v.shards[i].Load()
+	for _, s := range v.Parts() {
 		s.mu.RLock()
 		n.Accounts += s.shown.Accounts
 		n.Messages += s.shown.Messages

@@ -39,7 +39,7 @@ func newShard() *shard {
 	}
 }
 
-func (s *shard) apply(at projections.Place, e *domain.Event) {
+func (s *shard) Apply(at projections.Place, e *domain.Event) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if at.Seq <= s.seq {
@@ -79,7 +79,7 @@ func (s *shard) lastMinute(now int64) (n uint64) {
 	return n
 }
 
-func (s *shard) save(w io.Writer) error {
+func (s *shard) Save(w io.Writer) error {
 	s.mu.RLock()
 	defer s.mu.RUnlock()
 	out := wire.NewWriter(w)
@@ -99,7 +99,7 @@ func (s *shard) save(w io.Writer) error {
 }
 
 // load fills an empty shard.
-func (s *shard) load(src io.Reader) error {
+func (s *shard) Load(src io.Reader) error {
 	in := wire.NewReader(src)
 	s.seq = in.Uint()
 	for i := range s.outcomes {

@@ -14,13 +14,12 @@ package transitions
 
 import (
 	"cmp"
-	"io"
 	"slices"
-	"sync/atomic"
 	"time"
 
 	"github.com/musterhq/muster/domain"
 	"github.com/musterhq/muster/projections"
+	"github.com/musterhq/muster/projections/internal/shards"
 )
 
 // The bounds of the view, for each partition.
@@ -35,18 +34,19 @@ const (
 // LoggedOut is the state whose causes are counted.
 const LoggedOut = "LOGGED_OUT"
 
+// set is the parts of the view, with what every view does with them.
+type set = shards.Set[shard, *shard]
+
 // View counts transitions. Make one with New.
 type View struct {
-	shards []atomic.Pointer[shard]
+	set
 }
 
-var _ projections.View = (*View)(nil)
+var _ projections.Renewer = (*View)(nil)
 
 // New returns an empty view of a history of that many partitions.
 func New(partitions int) *View {
-	v := &View{shards: make([]atomic.Pointer[shard], partitions)}
-	v.Reset()
-	return v
+	return &View{set: shards.New[shard](partitions, func(int) *shard { return newShard() })}
 }
 
 // Name is "transitions".
@@ -55,30 +55,8 @@ func (v *View) Name() string { return "transitions" }
 // Version is the version of what the view's state means.
 func (v *View) Version() int { return 1 }
 
-// Apply folds one event in.
-func (v *View) Apply(at projections.Place, e *domain.Event) {
-	v.shards[at.Partition].Load().apply(at, e)
-}
-
-// Save writes the state of one partition.
-func (v *View) Save(partition int, w io.Writer) error { return v.shards[partition].Load().save(w) }
-
-// Load replaces the state of one partition by a saved one.
-func (v *View) Load(partition int, r io.Reader) error {
-	s := newShard()
-	if err := s.load(r); err != nil {
-		return err
-	}
-	v.shards[partition].Store(s)
-	return nil
-}
-
-// Reset empties all partitions.
-func (v *View) Reset() {
-	for i := range v.shards {
-		v.shards[i].Store(newShard())
-	}
-}
+// Renew returns an empty view of the same kind.
+func (v *View) Renew() projections.View { return New(v.Partitions()) }
 
 // Edge is a change of state by a trigger. To is "" for a rejected one.
 type Edge struct {
@@ -197,8 +175,7 @@ func (v *View) Bytes() (bytes int) {
 
 // read calls look with each shard, which Apply does not change meanwhile.
 func (v *View) read(look func(*shard)) {
-	for i := range v.shards {
-		s := v.shards[i].Load()
+	for _, s := range v.Parts() {
 		s.mu.RLock()
 		look(s)
 		s.mu.RUnlock()
