@@ -187,3 +187,12 @@ func (e *Engine) Delivery(ctx context.Context, id string) (d Delivery, err error
 	})
 	return d, err
 }
+
+// Counts returns what happened since the process started.
+func (e *Engine) Counts(ctx context.Context) (counts Counts, err error) {
+	err = e.do(ctx, func(c *Core, _ time.Time) error {
+		counts = c.counts
+		return nil
+	})
+	return counts, err
+}

@@ -24,10 +24,13 @@ import (
 	"github.com/musterhq/muster/cmd/internal/config"
 	"github.com/musterhq/muster/cmd/internal/httpapi"
 	"github.com/musterhq/muster/cmd/internal/offline"
+	"github.com/musterhq/muster/cmd/internal/telemetry"
 	"github.com/musterhq/muster/domain"
 	"github.com/musterhq/muster/domain/machine"
 	"github.com/musterhq/muster/eventlog"
 	"github.com/musterhq/muster/eventlog/natslog"
+	"github.com/musterhq/muster/eventlog/natslog/barrier"
+	"github.com/musterhq/muster/eventlog/seal"
 	"github.com/musterhq/muster/projections"
 )
 
@@ -73,6 +76,8 @@ type App struct {
 	stream   *projections.Tee                 // committed records, for those who follow over HTTP
 	api      atomic.Pointer[httpapi.API]      // nil until HTTP is served under /v1
 	door     door
+	metrics  *telemetry.Metrics
+	barrier  atomic.Pointer[barrier.Barrier] // nil until the log is open, or with an external server
 	polls    *reconcile.Reconciler
 
 	ends   []end
@@ -100,6 +105,7 @@ func New(opts Options) *App {
 	}
 	a.stage.set("starting")
 	a.door.make(a)
+	a.metrics = telemetry.New(a.sources())
 	return a
 }
 

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/musterhq/muster/bus/connector/hub"
+	"github.com/musterhq/muster/cmd/internal/auth"
 	"github.com/musterhq/muster/cmd/internal/httpapi"
 )
 
@@ -89,6 +90,7 @@ func (a *App) handler() http.Handler {
 		reply(w, http.StatusOK, a.readiness())
 	})
 	mux.HandleFunc(hub.Prefix, a.serveHooks)
+	mux.Handle("GET /metrics", a.door.guard.Need(auth.Reader, a.metrics.Handler()))
 	for _, path := range []string{httpapi.Prefix, "/openapi.json", "/openapi.yaml"} {
 		mux.HandleFunc(path, a.serveAPI)
 	}

@@ -72,7 +72,7 @@ func (a *App) openLog(ctx context.Context) (err error) {
 		if err != nil {
 			return err
 		}
-		cfg.Barrier = b
+		cfg.Barrier = a.measured(b)
 	}
 	if a.events, err = natslog.Open(ctx, a.nc, cfg); err != nil {
 		return err

@@ -18,7 +18,7 @@ type bucket struct {
 	kv    jetstream.KeyValue
 	watch jetstream.KeyWatcher
 	stop  context.CancelFunc // ends the watcher
-	done  chan struct{} // closed when nothing follows the bucket any more
+	done  chan struct{}      // closed when nothing follows the bucket any more
 }
 
 // Load opens the bucket, or makes it with this many replicas, reads the tokens
