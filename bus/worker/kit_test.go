@@ -84,11 +84,10 @@ func (h *host) connect(ctx context.Context, a *worker.Account) error {
 	h.mu.Lock()
 	h.loses[a.ID()] = lose
 	h.mu.Unlock()
-	if _, err := a.Say(ctx, "qr_received"); err != nil {
-		return err
-	}
-	if _, err := a.Say(ctx, "connection_ready"); err != nil {
-		return err
+	for _, said := range []string{"qr_received", "connection_ready"} {
+		if _, err := a.Say(ctx, said); err != nil && ctx.Err() == nil {
+			return err
+		}
 	}
 	select {
 	case <-ctx.Done():

@@ -34,13 +34,13 @@ func drive(ctx context.Context, callers int, during time.Duration, call func(ctx
 		wg.Go(func() {
 			for n := 0; ; n++ {
 				begin := time.Now()
-				if !begin.Before(until) || ctx.Err() != nil {
+				if !begin.Before(until) && len(took[c]) > 0 || ctx.Err() != nil {
 					return
 				}
 				if errs[c] = call(ctx, c, n); errs[c] != nil {
 					return
 				}
-				if end := time.Now(); begin.After(from) && end.Before(until) {
+				if end := time.Now(); begin.After(from) && (end.Before(until) || len(took[c]) == 0) {
 					took[c] = append(took[c], end.Sub(begin))
 				}
 			}
