@@ -45,6 +45,10 @@ powercut: ## Cut the power under load: writes that were not synced are thrown aw
 suite: ## Watermill's universal suite, full report, under the race detector (not within the suite itself: it has a race)
 	$(GO) test -race -count=1 -gcflags='github.com/ThreeDotsLabs/watermill/pubsub/tests=-race=false' -run WatermillSuite -v ./bus/pubsub
 
+.PHONY: random
+random: ## A million random trace lines for each machine (make test does 20 000)
+	$(GO) test -count=1 -timeout 60m -run 'RandomTraces' -v ./domain/trace -lines 1000000
+
 .PHONY: fuzz
 fuzz: ## Run every fuzz target for FUZZTIME (5m) each
 	@grep -rlE '^func Fuzz' --include='*_test.go' . | sort | while read -r file; do \

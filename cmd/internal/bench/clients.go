@@ -35,7 +35,7 @@ func startClients(ctx context.Context, url string, rate, accounts int) (*clients
 		return c, nil
 	}
 	for i, nc := range conns {
-		client := bus.NewClient(nc, bus.ClientConfig{Timeout: 30 * time.Second})
+		client := bus.NewClient(nc, bus.ClientConfig{Timeout: firedWithin})
 		c.wg.Go(func() {
 			err := client.SendMany(ctx, c.paced(i, float64(rate)/float64(len(conns)), accounts), 4000, c.took)
 			if err != nil {

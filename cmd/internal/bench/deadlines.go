@@ -123,7 +123,7 @@ func (m *dueTimes) firstRun(ctx context.Context, rep *DeadlinesReport) (until ti
 // limit limits every account until a time that is far enough away for all of it
 // to be stored before.
 func (m *dueTimes) limit(ctx context.Context, set *command.Set) (time.Time, error) {
-	until := time.Now().Add(3*m.filled + 2*time.Second).Truncate(time.Millisecond)
+	until := time.Now().Add(3*m.filled + 4*time.Second).Truncate(time.Millisecond)
 	err := each(ctx, set, m.cfg.Accounts, func(i int) domain.Trigger {
 		t := fleetTrigger(i, "rate_limited")
 		t.Data = domain.Data{"until": m.dueAt(until, i).Format(time.RFC3339Nano)}
