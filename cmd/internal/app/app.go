@@ -30,7 +30,6 @@ import (
 	"github.com/musterhq/muster/eventlog"
 	"github.com/musterhq/muster/eventlog/natslog"
 	"github.com/musterhq/muster/eventlog/natslog/barrier"
-	"github.com/musterhq/muster/eventlog/seal"
 	"github.com/musterhq/muster/projections"
 )
 
