@@ -35,6 +35,10 @@ const DefaultPartitions = 4
 // RecordLayout is the layout of records that a new log's metadata names.
 const RecordLayout = "1"
 
+// SealedLayout is the layout of records whose personal parts are encrypted, under
+// accounts that are aliases. Who only copies records reads both.
+const SealedLayout = "1-sealed"
+
 // DefaultAckWait is how long an append waits without any ack.
 const DefaultAckWait = 5 * time.Second
 

@@ -32,7 +32,11 @@ func OpenReader(ctx context.Context, nc *nats.Conn) (*Reader, error) {
 	if zero == nil {
 		return nil, fmt.Errorf("open log: %w: the server has no stream %s; has a Muster ever run on it?", eventlog.ErrNotFound, eventlog.StreamName(0))
 	}
-	layout, err := checkStreams(zero, found, Config{RecordLayout: RecordLayout})
+	records := RecordLayout
+	if zero.Config.Metadata[metaRecord] == SealedLayout {
+		records = SealedLayout // they are given as they are stored
+	}
+	layout, err := checkStreams(zero, found, Config{RecordLayout: records})
 	if err != nil {
 		return nil, fmt.Errorf("open log: %w", err)
 	}

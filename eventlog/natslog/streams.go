@@ -116,9 +116,16 @@ func checkStreams(zero *jetstream.StreamInfo, found map[string]*jetstream.Stream
 		return layout{}, fmt.Errorf("%w: its accounts are placed by the hash %q, this program knows only %q: use the version of Muster that created it",
 			ErrLayout, meta[metaHash], eventlog.HashName)
 	}
-	if meta[metaRecord] != cfg.RecordLayout {
+	switch have := meta[metaRecord]; {
+	case have == cfg.RecordLayout:
+	case have == SealedLayout:
+		return layout{}, fmt.Errorf("%w: its accounts can be erased, which is fixed when a log is created: go on with it so (--erasable)", ErrLayout)
+	case cfg.RecordLayout == SealedLayout:
+		return layout{}, fmt.Errorf("%w: its accounts cannot be erased, which is fixed when a log is created: go on with it without --erasable, "+
+			"or use another data directory", ErrLayout)
+	default:
 		return layout{}, fmt.Errorf("%w: its records have layout %q, this program reads and writes %q: use a version of Muster that knows it",
-			ErrLayout, meta[metaRecord], cfg.RecordLayout)
+			ErrLayout, have, cfg.RecordLayout)
 	}
 	for p := range n {
 		name := eventlog.StreamName(p)

@@ -130,6 +130,29 @@ func (k *Keys) load() error {
 	return nil
 }
 
+// ReadOnly reads the keys of a folder and changes nothing there: of a server that
+// is running, or a copy. New accounts cannot be given keys.
+func ReadOnly(dir string) (*Keys, error) {
+	k := empty(dir, 0)
+	text, err := os.ReadFile(filepath.Join(dir, keysFile))
+	if err == nil {
+		_, err = k.parse(text)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("read keys: %w", err)
+	}
+	return k, nil
+}
+
+// ReadErased lists the erased accounts of a folder of keys, the first one first.
+func ReadErased(dir string) ([]Erased, error) {
+	k, err := ReadOnly(dir)
+	if err != nil {
+		return nil, err
+	}
+	return k.AllErased(), nil
+}
+
 // parse returns where the whole frames end.
 func (k *Keys) parse(text []byte) (int64, error) {
 	if !bytes.HasPrefix(text, []byte(magic)) {

@@ -17,8 +17,15 @@ var _ eventlog.Log = (*Log)(nil)
 // Log is a log whose records are sealed on their way in and opened on their way
 // out. What of it is stored under an account's alias is known by its id here.
 type Log struct {
-	inner eventlog.Log
-	keys  *Keys
+	inner  eventlog.Log
+	keys   *Keys
+	latest []group // by partition
+}
+
+// group is what the last append of a partition has stored, by sequence.
+type group struct {
+	mu     sync.Mutex
+	stored map[uint64]eventlog.Record
 }
 
 // Wrap seals a log with keys that were made for its number of partitions. Closing
@@ -27,7 +34,7 @@ func Wrap(inner eventlog.Log, keys *Keys) (*Log, error) {
 	if n := inner.Partitions(); n != keys.partitions {
 		return nil, fmt.Errorf("seal log: %w: they are of a log of %d partitions, not %d", ErrKeys, keys.partitions, n)
 	}
-	return &Log{inner, keys}, nil
+	return &Log{inner, keys, make([]group, inner.Partitions())}, nil
 }
 
 // MaxRecord is the size of the largest record that can be sealed where sealed
@@ -114,10 +121,33 @@ func (l *Log) append(ctx context.Context, partition int, group []eventlog.Entry)
 	if len(sealed) == 0 {
 		return results
 	}
+	stored := make(map[uint64]eventlog.Record, len(sealed))
 	for j, r := range l.inner.Append(ctx, partition, sealed) {
 		results[at[j]] = l.result(group[at[j]].Account, sealed[j].Data, r)
+		if r.Err == nil {
+			stored[r.Seq] = eventlog.Record{Partition: partition, Seq: r.Seq, Account: sealed[j].Account, Data: sealed[j].Data}
+		}
 	}
+	l.latest[partition].mu.Lock()
+	l.latest[partition].stored = stored
+	l.latest[partition].mu.Unlock()
 	return results
+}
+
+// AsStored returns records that the last append of the partition has stored as
+// they are stored, with the times of those that are given. Others are left out.
+func (l *Log) AsStored(partition int, records []eventlog.Record) []eventlog.Record {
+	g := &l.latest[partition]
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	out := make([]eventlog.Record, 0, len(records))
+	for _, r := range records {
+		if s, ok := g.stored[r.Seq]; ok {
+			s.Time = r.Time
+			out = append(out, s)
+		}
+	}
+	return out
 }
 
 // admit gives new accounts keys.
@@ -258,6 +288,18 @@ func (l *Log) all(inner iter.Seq2[eventlog.Record, error]) iter.Seq2[eventlog.Re
 			}
 		}
 	}
+}
+
+// Plain returns the account and the data of a stored record, as Log gives them.
+func (k *Keys) Plain(account string, stored []byte) (string, []byte) {
+	e := k.ofAlias(account)
+	if e == nil {
+		return account, stored
+	}
+	if plain, err := e.open(stored); err == nil {
+		return e.id, plain
+	}
+	return e.id, stored
 }
 
 // opened is a stored record as it was before it was sealed. Without a key it

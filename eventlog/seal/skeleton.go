@@ -164,3 +164,10 @@ func (k *key) anyLabels(m map[string]any) map[string]any {
 	}
 	return out
 }
+
+// Open says whether a text stands open in the sealed records of an account: a plain
+// word, or a time.
+func (k *Keys) Open(account, text string) bool {
+	e := k.of(account)
+	return e != nil && (e.word(text) == text || instant(e, text) == text)
+}

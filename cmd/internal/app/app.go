@@ -30,6 +30,7 @@ import (
 	"github.com/musterhq/muster/eventlog"
 	"github.com/musterhq/muster/eventlog/natslog"
 	"github.com/musterhq/muster/eventlog/natslog/barrier"
+	"github.com/musterhq/muster/eventlog/seal"
 	"github.com/musterhq/muster/projections"
 )
 
@@ -56,7 +57,8 @@ type App struct {
 
 	server *bus.Server
 	nc     *nats.Conn // of the log
-	events *natslog.Log
+	events *history
+	keys   *seal.Keys // nil: accounts cannot be erased
 	blobs  eventlog.Blobs
 	hurt   offline.Damaged
 	holes  map[int]string // partitions in which records of unknown accounts are gone, and where
@@ -296,6 +298,7 @@ func (a *App) openWriters(ctx context.Context) error {
 		OnEvents: lineWriter(a.opts.Transitions),
 		Writer:   func(p int) uint64 { return o.revisions[p].Load() },
 		Hold:     a.holdDeadlines,
+		Observer: a.metrics.Writers,
 	})
 	if err != nil {
 		return fmt.Errorf("open the writers: %w", err)

@@ -20,7 +20,7 @@ func (a *App) startArchive(ctx context.Context) error {
 		return nil
 	}
 	ar, err := offline.StartArchiver(ctx, offline.ArchiverConfig{
-		Dir: a.cfg.Archive, Log: a.events, Logger: a.log.With("component", "archive"),
+		Dir: a.cfg.Archive, Log: a.events.stored, Logger: a.log.With("component", "archive"),
 	})
 	if err != nil {
 		return archiveRefusal(a.cfg.Archive, err)
@@ -47,6 +47,9 @@ func archiveRefusal(dir string, err error) error {
 // offerArchive hands committed records to the archive.
 func (a *App) offerArchive(partition int, records []eventlog.Record) {
 	if ar := a.archiver.Load(); ar != nil {
+		if a.events.sealed != nil {
+			records = a.events.sealed.AsStored(partition, records)
+		}
 		ar.Offer(partition, records)
 	}
 }

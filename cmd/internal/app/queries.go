@@ -49,7 +49,7 @@ func (a *App) getAccount(ctx context.Context, r api.GetRequest) (any, error) {
 	}
 	acct, ok := a.views.accounts.Get(id)
 	if !ok {
-		return nil, &bus.Error{Code: http.StatusNotFound, Title: "not found", Detail: fmt.Sprintf("there is no account %q", id)}
+		return nil, a.noAccount(id)
 	}
 	a.views.talk.Fill(&acct.AccountView)
 	return api.Account{AccountView: acct.AccountView, AsOf: a.views.runner.AsOf()}, nil

@@ -99,12 +99,20 @@ func (a *App) look(ctx context.Context, id domain.AccountID) (command.Look, erro
 	case err != nil:
 		return l, err
 	case !ok:
-		return l, noAccount(id)
+		return l, a.noAccount(id)
 	}
 	return l, nil
 }
 
-func noAccount(id domain.AccountID) error { return notFound("there is no account %q", id) }
+// noAccount says that there is no such account, or why there is none any more.
+func (a *App) noAccount(id domain.AccountID) error {
+	if a.keys != nil {
+		if e, ok := a.keys.Erased(string(id)); ok {
+			return notFound("account %s was erased on %s by %s: %s", id, domain.FormatTime(e.At.UnixNano()), e.By, e.Reason)
+		}
+	}
+	return notFound("there is no account %q", id)
+}
 
 // foldLog folds an account's events as the log has them now.
 func (a *App) foldLog(ctx context.Context, id domain.AccountID) (l command.Look, ok bool, err error) {
@@ -136,7 +144,7 @@ func (a *App) can(ctx context.Context, r api.CanRequest) (any, error) {
 		return nil, err
 	}
 	if l.Account.Forgotten {
-		return nil, noAccount(id)
+		return nil, a.noAccount(id)
 	}
 	answer := api.Can{
 		Account: r.Account, Do: r.Do, Scope: r.Scope, Can: true, State: l.Account.State, Since: domain.FormatTime(l.Account.Since),

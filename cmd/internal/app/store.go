@@ -12,6 +12,7 @@ import (
 	"github.com/musterhq/muster/eventlog"
 	"github.com/musterhq/muster/eventlog/natslog"
 	"github.com/musterhq/muster/eventlog/natslog/barrier"
+	"github.com/musterhq/muster/eventlog/seal"
 )
 
 func (a *App) connectConfig(name string) bus.ConnectConfig {
@@ -32,6 +33,9 @@ func (a *App) startServer(ctx context.Context) error {
 		return err
 	}
 	a.onEnd("data directory", time.Second, func(context.Context) error { return lock.Unlock() })
+	if err := errIfErasing(a.cfg.Data); err != nil {
+		return err
+	}
 	if err := offline.FinishRepair(ctx, a.cfg.Data); err != nil {
 		return err
 	}
@@ -74,10 +78,17 @@ func (a *App) openLog(ctx context.Context) (err error) {
 		}
 		cfg.Barrier = a.measured(b)
 	}
-	if a.events, err = natslog.Open(ctx, a.nc, cfg); err != nil {
+	if a.cfg.Erasable {
+		cfg.RecordLayout = natslog.SealedLayout
+	}
+	stored, err := natslog.Open(ctx, a.nc, cfg)
+	if err != nil {
 		return err
 	}
-	a.onEnd("log", 5*time.Second, func(context.Context) error { return a.events.Close() })
+	a.onEnd("log", 5*time.Second, func(context.Context) error { return stored.Close() })
+	if err := a.sealLog(ctx, stored); err != nil {
+		return err
+	}
 	if !a.cfg.Embedded() {
 		if err := a.tellDurability(ctx); err != nil {
 			return err
@@ -92,6 +103,9 @@ func (a *App) openLog(ctx context.Context) (err error) {
 		roomy.free = a.diskFree
 	}
 	a.blobs = roomy
+	if a.keys != nil {
+		a.blobs = seal.WrapBlobs(roomy, a.keys)
+	}
 	return nil
 }
 

@@ -12,6 +12,7 @@ type Config struct {
 	Password       string        `koanf:"password"`          // secret of clients; "" = none is asked for, loopback only
 	PasswordFile   string        `koanf:"password-file"`     // file that holds Password
 	Archive        string        `koanf:"archive"`           // folder to which the history is archived; "" = it is not
+	Erasable       bool          `koanf:"erasable"`          // personal data is encrypted, so that accounts can be erased; fixed when the data is created
 	TLSCert        string        `koanf:"tls-cert"`          // PEM file of both listeners' certificate; "" = no TLS
 	TLSKey         string        `koanf:"tls-key"`           // PEM file of its key
 	TokenRate      int           `koanf:"token-rate"`        // HTTP requests per second of one token; 0 = no bound

@@ -34,6 +34,7 @@ var settings = []setting{
 	{key: "sync", def: string(bus.SyncGroup), help: "when a record is on disk: group (one fsync for many, before the answer), always (one each), interval (may lose the last moments at a power cut)"},
 	{key: "archive", def: "", help: "folder to which the history is archived while it is served, a second behind"},
 	{key: "partitions", def: natslog.DefaultPartitions, help: "number of streams that the history is spread over; fixed when the data is created"},
+	{key: "erasable", def: false, help: "encrypt what is personal, with a key for each account, so that muster erase can destroy it; fixed when the data is created"},
 	{key: "machines", def: "", help: "folder of machine files (*.yaml) beside the built-in machines"},
 	{key: "beat", def: 10 * time.Second, help: "how often a worker must say that it lives; when three beats in a row are missing, its accounts may not send"},
 	{key: "recover-after", def: 30 * time.Second, help: "how long an account may wait for a live source, after the start and after its worker's silence, before its state is re-determined"},

@@ -39,6 +39,7 @@ func (c *Config) breaches() []string {
 		r.check(err == nil && slices.Contains([]string{"nats", "tls", "ws", "wss"}, u.Scheme) && u.Host != "",
 			"nats-url is %q; write it like nats://host:4222", c.NATSURL)
 		r.check(!c.Changed("sync"), "sync is for the embedded server; with nats-url the server's own sync_interval decides")
+		r.check(!c.Erasable, "erasable is for the embedded server: the keys must be kept beside the history, and not by the server that keeps it")
 		r.check(!c.Changed("nats-listen"), "nats-listen is for the embedded server; with nats-url there is none")
 	}
 	r.check((c.TLSCert == "") == (c.TLSKey == ""), "tls-cert and tls-key belong together; give both, or neither")
