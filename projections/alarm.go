@@ -19,6 +19,9 @@ const (
 	// Unreadable: a record cannot be decoded, or stands under another account
 	// than the one it names. It is passed over.
 	Unreadable
+	// Poisoned: a view panicked over an event. It is halted, or has passed the
+	// event over; the others have taken it.
+	Poisoned
 )
 
 // String names the kind.
@@ -30,6 +33,8 @@ func (k AlarmKind) String() string {
 		return "gap in an account's events"
 	case Unreadable:
 		return "unreadable record"
+	case Poisoned:
+		return "event that a view cannot take"
 	}
 	return "unknown"
 }
@@ -40,8 +45,10 @@ type Alarm struct {
 	Partition int
 	Seq       uint64           // of the record at which it showed
 	Account   domain.AccountID // "" for GapInStream
-	Want, Got uint64           // the sequence or event number that should have come, and that did; 0 for Unreadable
-	Err       error            // for Unreadable: why
+	Want, Got uint64           // the sequence or event number that should have come, and that did; of gaps only
+	Err       error            // for Unreadable and Poisoned: why
+	View      string           // for Poisoned: which
+	Stack     []byte           // for Poisoned: where
 }
 
 // String tells the alarm in a sentence without a full stop.
@@ -52,6 +59,9 @@ func (a Alarm) String() string {
 		return fmt.Sprintf("%s: records %d to %d of the stream are missing", where, a.Want, a.Got-1)
 	case GapInAccount:
 		return fmt.Sprintf("%s: account %q: event %d where event %d should stand", where, a.Account, a.Got, a.Want)
+	}
+	if a.Kind == Poisoned {
+		return fmt.Sprintf("%s: account %q: the view %s: %v", where, a.Account, a.View, a.Err)
 	}
 	return fmt.Sprintf("%s: account %q: %v", where, a.Account, a.Err)
 }

@@ -5,6 +5,9 @@ import (
 	"errors"
 	"fmt"
 	"iter"
+	"maps"
+	"slices"
+	"strings"
 	"time"
 
 	"github.com/musterhq/muster/domain"
@@ -47,6 +50,11 @@ type Config struct {
 	// NewDecode gives each partition its own decoder; nil: codec.NewReader.
 	NewDecode func() Decode
 
+	// Poison says what becomes of a view that cannot take an event, and PoisonOf
+	// what becomes of those that it names.
+	Poison   Poison
+	PoisonOf map[string]Poison
+
 	// OnAlarm is called for each alarm, from the goroutine of its partition;
 	// nil: alarms are only counted and kept.
 	OnAlarm func(Alarm)
@@ -81,6 +89,11 @@ func (c Config) withDefaults() (Config, error) {
 			return c, fmt.Errorf("two views are named %q", v.Name())
 		}
 		names[v.Name()] = true
+	}
+	for name := range c.PoisonOf {
+		if !names[name] {
+			return c, fmt.Errorf("there is no view %q; there are %s", name, strings.Join(slices.Sorted(maps.Keys(names)), ", "))
+		}
 	}
 	if c.Source == nil {
 		c.Source = c.History

@@ -24,8 +24,11 @@ type Runner struct {
 	started  atomic.Bool
 	saveDue  chan struct{} // capacity 1
 
-	mu     sync.Mutex // guards what follows
-	status Status
+	mu      sync.Mutex // guards what follows
+	status  Status
+	health  []health        // by view
+	rebuild *rebuild        // the last one, or the one that goes on
+	past    []RebuildStatus // by view: the last one that has ended
 }
 
 // runnerPart is one partition's part of the Runner.
@@ -37,15 +40,17 @@ type runnerPart struct {
 	// that only some views know.
 	gate      sync.Mutex
 	applied   uint64 // records applied since the last save
-	lastData  []byte // the last record applied; nil: loadedSum is its checksum
+	lastData  []byte // the last record of known; nil: loadedSum is its checksum
 	loadedSum uint32
+	known     uint64  // the roster holds everything up to here; some view may be behind
+	slots     []slot  // by view
+	again     lineage // while some view is folded again: accounts up to where it is
 
 	total    atomic.Uint64 // records applied since the start
 	position atomic.Uint64
 	target   atomic.Uint64 // last sequence seen at the start
 	caughtUp atomic.Bool
 	info     eventlog.Info // as seen at the start
-	observer []DamageObserver
 
 	waitMu  sync.Mutex
 	waiters map[chan struct{}]uint64 // what to close when which sequence is reached
@@ -69,14 +74,12 @@ func New(cfg Config) (*Runner, error) {
 		saveDue:  make(chan struct{}, 1),
 	}
 	r.behind.Store(int64(cfg.History.Partitions()))
-	var observers []DamageObserver
-	for _, v := range cfg.Views {
-		if o, ok := v.(DamageObserver); ok {
-			observers = append(observers, o)
-		}
+	for range cfg.Views {
+		r.health = append(r.health, newHealth(cfg.History.Partitions()))
+		r.past = append(r.past, RebuildStatus{})
 	}
 	for i := range cfg.History.Partitions() {
-		p := &runnerPart{number: i, observer: observers, waiters: map[chan struct{}]uint64{}}
+		p := &runnerPart{number: i, slots: make([]slot, len(cfg.Views)), waiters: map[chan struct{}]uint64{}}
 		p.nearest.Store(noWaiter)
 		r.parts = append(r.parts, p)
 	}
@@ -193,7 +196,6 @@ func (r *Runner) take(p *runnerPart, rec eventlog.Record, decode Decode, e *doma
 	}
 	p.gate.Lock()
 	r.apply(p, rec, decode, e)
-	p.lastData = rec.Data
 	p.applied++
 	p.total.Add(1)
 	due := p.applied == r.cfg.SaveAfter
@@ -213,40 +215,33 @@ func (r *Runner) take(p *runnerPart, rec eventlog.Record, decode Decode, e *doma
 
 // apply decodes a record and hands it to the views; the caller holds gate.
 func (r *Runner) apply(p *runnerPart, rec eventlog.Record, decode Decode, e *domain.Event) {
-	e.Account = ""
-	err := decode(rec.Data, e)
-	switch {
-	case err == nil && string(e.Account) != rec.Account:
-		err = fmt.Errorf("the record names account %q", e.Account)
-	case err == nil && (rec.Account == "" || len(rec.Account) > maxID):
-		err = errors.New("no account has such an id")
-	}
-	at := Place{Partition: p.number, Seq: rec.Seq}
-	if err != nil {
-		r.alarm(Alarm{Kind: Unreadable, Partition: p.number, Seq: rec.Seq, Account: domain.AccountID(rec.Account), Err: err})
-		if number, known := r.cfg.Roster.Ids(p.number).Find(rec.Account); known {
-			at.Account = number
-			p.damaged(at)
-		}
-		return
+	first := rec.Seq > p.known // else it is read again for a view that does not hold it
+	if first {
+		p.known, p.lastData, p.again = rec.Seq, rec.Data, nil
 	}
 	ids := r.cfg.Roster.Ids(p.number)
-	at.Account = ids.Add(rec.Account)
-	version := ids.version(at.Account)
-	if want := uint64(*version) + 1; e.Version != want {
+	g := given{at: Place{Partition: p.number, Seq: rec.Seq}, event: e}
+	if err := read(rec, decode, e); err != nil {
+		r.alarm(Alarm{Kind: Unreadable, Partition: p.number, Seq: rec.Seq, Account: domain.AccountID(rec.Account), Err: err})
+		g.event = nil
+		g.at.Account, g.damaged = ids.Find(rec.Account)
+		r.feed(p, &g)
+		return
+	}
+	var want uint64
+	if first {
+		g.at.Account = ids.Add(rec.Account)
+		version := ids.version(g.at.Account)
+		want = uint64(*version) + 1
+		*version = uint32(e.Version)
+	} else {
+		g.at.Account = ids.Add(rec.Account) // it is there
+		want, _ = p.again.follows(g.at.Account, e.Version)
+	}
+	if g.damaged = e.Version != want; g.damaged {
 		r.alarm(Alarm{Kind: GapInAccount, Partition: p.number, Seq: rec.Seq, Account: domain.AccountID(rec.Account), Want: want, Got: e.Version})
-		p.damaged(at)
 	}
-	*version = uint32(e.Version)
-	for _, v := range r.cfg.Views {
-		v.Apply(at, e)
-	}
-}
-
-func (p *runnerPart) damaged(at Place) {
-	for _, o := range p.observer {
-		o.Damaged(at)
-	}
+	r.feed(p, &g)
 }
 
 // checkCaughtUp closes CaughtUp when the last partition has reached its target.
@@ -256,9 +251,7 @@ func (r *Runner) checkCaughtUp(p *runnerPart) {
 	}
 	if r.behind.Add(-1) == 0 {
 		for _, v := range r.cfg.Views {
-			if s, ok := v.(Settler); ok {
-				s.Settle()
-			}
+			r.settle(v)
 		}
 		r.count(func(s *Status) { s.CaughtUpAfter = r.cfg.Now().Sub(s.StartedAt) })
 		close(r.caughtUp)

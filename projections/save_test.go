@@ -101,19 +101,19 @@ func TestSavedStateThatIsWrong(t *testing.T) {
 				v := c.Views[0].(*recorder)
 				v.version = 2
 			},
-			why: "version 1, in the place of recorder, version 2",
+			why: "recorder: version 1 was saved, this is version 2",
 		},
 		{
 			name:   "another view",
 			config: func(c *projections.Config) { c.Views[0].(*recorder).name = "other" },
-			why:    "in the place of other",
+			why:    "other: nothing was saved of it",
 		},
 		{
 			name: "one view more",
 			config: func(c *projections.Config) {
 				c.Views = append(c.Views, &recorder{name: "second", parts: make([]recorded, 2)})
 			},
-			why: "holds 1 views, there are 2",
+			why: "second: nothing was saved of it",
 		},
 		{
 			name: "another stream",

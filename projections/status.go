@@ -30,6 +30,8 @@ type Status struct {
 	Discarded   uint64 // saved states that were not used
 	DiscardedBy string // why the last one was not
 
+	Views []ViewStatus
+
 	Alarms      map[AlarmKind]uint64
 	FirstAlarms []Alarm // the first ones, as they came
 }
@@ -43,6 +45,38 @@ func (r *Runner) Status() Status {
 	s.Applied = applied
 	s.Alarms = maps.Clone(s.Alarms)
 	s.FirstAlarms = slices.Clone(s.FirstAlarms)
+	for i, v := range r.cfg.Views {
+		s.Views = append(s.Views, r.viewStatus(i, v))
+	}
+	return s
+}
+
+// ViewStatus is how one view fares.
+type ViewStatus struct {
+	Name    string
+	Version int
+	Halted  []int   // the partitions of which it takes no more events
+	Parked  uint64  // events that it has passed over
+	Faults  []Fault // the first events that it could not take
+	Rebuild RebuildStatus
+}
+
+// Sound says whether the view holds everything that it was given.
+func (v *ViewStatus) Sound() bool { return len(v.Halted) == 0 && v.Parked == 0 }
+
+// viewStatus is the status of one view; the caller holds mu.
+func (r *Runner) viewStatus(i int, v View) ViewStatus {
+	s := ViewStatus{Name: v.Name(), Version: v.Version(), Rebuild: r.past[i]}
+	for p := range r.health[i].halted {
+		if r.health[i].halted[p] {
+			s.Halted = append(s.Halted, p)
+		}
+		s.Parked += r.health[i].parked[p]
+		s.Faults = append(s.Faults, r.health[i].faults[p]...)
+	}
+	if b := r.rebuild; b != nil && b.index == i {
+		s.Rebuild = b.status(r.cfg.Now())
+	}
 	return s
 }
 
