@@ -101,14 +101,12 @@ func (r *Runner) beginRebuild(ctx context.Context, name string, maxRate float64)
 			b.index, b.old = i, renewer
 		}
 	}
-	select {
-	case <-r.ended:
+	switch {
+	case closed(r.ended):
 		return nil, ErrEnded
-	case <-r.caughtUp:
-	default:
+	case !closed(r.caughtUp):
 		return nil, ErrNotReady
-	}
-	if b.index < 0 {
+	case b.index < 0:
 		return nil, ErrNoView
 	}
 	for _, p := range r.parts {
@@ -127,6 +125,15 @@ func (r *Runner) beginRebuild(ctx context.Context, name string, maxRate float64)
 	b.view = b.old.Renew()
 	r.rebuild = b
 	return b, nil
+}
+
+func closed(c <-chan struct{}) bool {
+	select {
+	case <-c:
+		return true
+	default:
+		return false
+	}
 }
 
 func (r *Runner) endRebuild(b *rebuild, err error) {
