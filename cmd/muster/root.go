@@ -51,6 +51,7 @@ var commands = []func(*cli) *cobra.Command{
 	newConnectors,
 	newInbox,
 	newToken,
+	newMetrics,
 	newSimulate,
 	newDemo,
 	newCheck,
