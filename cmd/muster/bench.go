@@ -43,6 +43,7 @@ func newBenchAppend(c *cli) *cobra.Command {
 	f.IntSliceVar(&cfg.Partitions, "partitions", []int{1, 2, 4, 8}, "partition counts")
 	f.IntSliceVar(&cfg.Callers, "callers", []int{1, 16, 256, 1024}, "numbers of callers that wait for an answer each")
 	f.DurationVar(&cfg.During, "duration", 2*time.Second, "time of one measurement")
+	f.BoolVar(&cfg.Erasable, "erasable", false, "encrypt what is personal, as the setting erasable does")
 	return cmd
 }
 

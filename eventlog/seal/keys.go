@@ -151,6 +151,9 @@ func (k *Keys) Close() error {
 	return err
 }
 
+// Dir is the folder that holds them.
+func (k *Keys) Dir() string { return k.dir }
+
 // Partitions is the number of partitions that the aliases were made for.
 func (k *Keys) Partitions() int { return k.partitions }
 

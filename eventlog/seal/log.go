@@ -290,16 +290,14 @@ func (l *Log) all(inner iter.Seq2[eventlog.Record, error]) iter.Seq2[eventlog.Re
 	}
 }
 
-// Plain returns the account and the data of a stored record, as Log gives them.
-func (k *Keys) Plain(account string, stored []byte) (string, []byte) {
-	e := k.ofAlias(account)
-	if e == nil {
-		return account, stored
+// Plain returns the data of a stored record of an account as Log gives it.
+func (k *Keys) Plain(account string, stored []byte) []byte {
+	if e := k.of(account); e != nil {
+		if plain, err := e.open(stored); err == nil {
+			return plain
+		}
 	}
-	if plain, err := e.open(stored); err == nil {
-		return e.id, plain
-	}
-	return e.id, stored
+	return stored
 }
 
 // opened is a stored record as it was before it was sealed. Without a key it

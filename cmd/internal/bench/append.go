@@ -27,6 +27,7 @@ type AppendConfig struct {
 	Partitions []int
 	Callers    []int
 	During     time.Duration    // of one measurement
+	Erasable   bool             // what is personal is encrypted
 	Say        func(row string) // gets each figure as it comes; nil: nobody
 }
 
@@ -85,7 +86,7 @@ func (c *AppendConfig) say(format string, args ...any) {
 
 // appendRuns measures one server at each number of callers.
 func appendRuns(ctx context.Context, cfg AppendConfig, sync string, partitions int) (runs []AppendRun, err error) {
-	s, err := serve(ctx, cfg.Dir, sync, partitions)
+	s, err := serve(ctx, cfg.Dir, sync, partitions, erasable(cfg.Erasable))
 	if err != nil {
 		return nil, err
 	}
@@ -253,12 +254,12 @@ type running struct {
 }
 
 // serve starts a Muster as `muster serve` would, without lines for transitions.
-func serve(ctx context.Context, parent, sync string, partitions int) (*running, error) {
+func serve(ctx context.Context, parent, sync string, partitions int, changes ...func(*config.Config)) (*running, error) {
 	dir, err := os.MkdirTemp(parent, "muster-bench-*")
 	if err != nil {
 		return nil, err
 	}
-	s, err := serveOn(ctx, dir, sync, partitions)
+	s, err := serveOn(ctx, dir, sync, partitions, changes...)
 	if err != nil {
 		return nil, errors.Join(err, remove(dir))
 	}
@@ -267,12 +268,18 @@ func serve(ctx context.Context, parent, sync string, partitions int) (*running, 
 }
 
 // serveOn is serve on a directory that stays.
-func serveOn(ctx context.Context, dir, sync string, partitions int) (*running, error) {
+func serveOn(ctx context.Context, dir, sync string, partitions int, changes ...func(*config.Config)) (*running, error) {
 	cfg := config.Default()
 	cfg.Data, cfg.HTTP, cfg.NATSListen, cfg.Sync = dir, "127.0.0.1:0", "127.0.0.1:0", sync
 	cfg.Partitions, cfg.Origins["partitions"] = partitions, "bench"
+	for _, change := range changes {
+		change(&cfg)
+	}
 	return run(ctx, cfg, "")
 }
+
+// erasable sets whether accounts can be erased.
+func erasable(on bool) func(*config.Config) { return func(c *config.Config) { c.Erasable = on } }
 
 // serveDir is serve with four partitions on a directory that stays.
 func serveDir(ctx context.Context, dir, sync string) (*running, error) {

@@ -15,6 +15,7 @@ import (
 	"github.com/musterhq/muster/domain/machine"
 	"github.com/musterhq/muster/eventlog/archive"
 	"github.com/musterhq/muster/eventlog/codec"
+	"github.com/musterhq/muster/eventlog/seal"
 	"github.com/musterhq/muster/projections"
 	"github.com/musterhq/muster/projections/distribution"
 	"github.com/musterhq/muster/projections/readytime"
@@ -33,6 +34,9 @@ type Options struct {
 	UntilSeq map[int]uint64
 	// Account limits the replay to one account; "" = all.
 	Account domain.AccountID
+
+	// Keys, when they are set, open what is sealed, and give accounts their ids.
+	Keys *seal.Keys
 
 	// Trust leaves out the check of the segments' SHA-256.
 	Trust bool
@@ -245,9 +249,20 @@ func (p *fold) enter(id string) uint32 {
 		p.ids[id] = n
 		p.accounts = append(p.accounts, &domain.Folding{})
 		p.versions = append(p.versions, 0)
+		if name, ok := p.o.named(id); ok {
+			id = name
+		}
 		p.names = append(p.names, domain.AccountID(id))
 	}
 	return n
+}
+
+// named is the account's id where it is stored under an alias.
+func (o *Options) named(alias string) (string, bool) {
+	if o.Keys == nil {
+		return "", false
+	}
+	return o.Keys.Account(alias)
 }
 
 // entry folds one record.
@@ -258,7 +273,11 @@ func (p *fold) entry(r *archive.Entry) error {
 		return nil
 	}
 	e := &p.event
-	err := p.reader.Read(r.Data, e)
+	data := r.Data
+	if p.o.Keys != nil {
+		data = p.o.Keys.Plain(string(id), data)
+	}
+	err := p.reader.Read(data, e)
 	if err == nil && e.Account != id {
 		err = fmt.Errorf("%w: the record names account %q", ErrHistory, e.Account)
 	}
@@ -288,7 +307,7 @@ func (p *fold) entry(r *archive.Entry) error {
 	}
 	a := p.accounts[n]
 	if a.Keeps(e) {
-		if err := p.reader.Fold(r.Data, e); err != nil { // with strings that stay
+		if err := p.reader.Fold(data, e); err != nil { // with strings that stay
 			return err
 		}
 	}
