@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"runtime/debug"
 	"slices"
+	"strings"
 
 	"github.com/musterhq/muster/domain"
 	"github.com/musterhq/muster/eventlog"
@@ -34,6 +35,31 @@ func ParsePoison(s string) (Poison, error) {
 		return Park, nil
 	}
 	return 0, fmt.Errorf("%q: it is halt or park", s)
+}
+
+// ParsePoisonRules reads rules such as "halt" or "park,route=halt": the one for all
+// views, and those for some by name. Config.PoisonOf is checked for names that no
+// view has.
+func ParsePoisonRules(s string) (all Poison, of map[string]Poison, err error) {
+	for word := range strings.SplitSeq(s, ",") {
+		name, rule, named := strings.Cut(word, "=")
+		if !named {
+			rule = name
+		}
+		p, err := ParsePoison(rule)
+		switch {
+		case err != nil:
+			return Halt, nil, err
+		case !named:
+			all = p
+		default:
+			if of == nil {
+				of = map[string]Poison{}
+			}
+			of[name] = p
+		}
+	}
+	return all, of, nil
 }
 
 // String is halt or park.

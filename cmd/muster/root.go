@@ -48,6 +48,7 @@ var commands = []func(*cli) *cobra.Command{
 	newRepair,
 	newMachines,
 	newWorkers,
+	newProjections,
 	newConnectors,
 	newInbox,
 	newToken,

@@ -17,7 +17,7 @@ import (
 
 // queries is the table of what can be asked over NATS.
 func (a *App) queries() []query.Query {
-	return append(slices.Concat(a.questions(), a.alertQueries(), a.fleetQueries(), a.tokenQueries()), []query.Query{
+	return append(slices.Concat(a.questions(), a.alertQueries(), a.fleetQueries(), a.projectionQueries(), a.tokenQueries()), []query.Query{
 		{Name: api.GetQuery, Description: "One account: state, since, conditions, what it can do", Handle: query.Of(a.getAccount)},
 		{Name: api.ListQuery, Description: "A page of accounts, by id, with filters", Handle: query.Of(a.listAccounts)},
 		{Name: api.StatsQuery, Description: "The fleet in numbers: distribution, transitions, time to RUNNING", Handle: query.Of(a.stats)},

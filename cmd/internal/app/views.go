@@ -30,6 +30,7 @@ type views struct {
 	history      *handover
 	tee          *projections.Tee
 	runner       *projections.Runner
+	work         context.Context // ends with the views
 }
 
 // offer hands committed records to the views without a way through the server.
@@ -53,11 +54,20 @@ func (a *App) openViews(context.Context) error {
 		tee:          projections.NewTee(a.events, n, 0),
 	}
 	log := a.log.With("component", "views")
+	poison, poisonOf, err := projections.ParsePoisonRules(a.cfg.Poison)
+	if err != nil {
+		return fmt.Errorf("open the views: poison: %w", err)
+	}
 	runner, err := projections.New(projections.Config{
 		History: v.history, Source: v.tee, Roster: roster,
-		Views: []projections.View{v.accounts, v.distribution, v.transitions, v.readytime, v.attention, v.route, v.stays, v.talk},
-		Blobs: a.blobs,
+		Views:  []projections.View{v.accounts, v.distribution, v.transitions, v.readytime, v.attention, v.route, v.stays, v.talk},
+		Blobs:  a.blobs,
+		Poison: poison, PoisonOf: poisonOf,
 		OnAlarm: func(alarm projections.Alarm) {
+			if alarm.Kind == projections.Poisoned {
+				log.Error("a view cannot take an event", "alarm", alarm.String(), "stack", string(alarm.Stack))
+				return
+			}
 			log.Error("the history is not whole", "alarm", alarm.String())
 		},
 		OnNotice: func(err error) { log.Warn("views", "notice", err) },
@@ -72,6 +82,7 @@ func (a *App) openViews(context.Context) error {
 // startViews begins to follow the history, before the writers read it.
 func (a *App) startViews(context.Context) error {
 	work, cancel := context.WithCancel(context.Background())
+	a.views.work = work
 	a.wg.Go(func() {
 		err := a.views.runner.Run(work)
 		a.views.history.endAll() // nobody waits for the views any more
@@ -110,6 +121,9 @@ func (a *App) readiness() any {
 	ready := map[string]any{
 		"status": "ready", "accounts": a.views.accounts.Len(), "as_of": a.views.runner.AsOf(),
 		"sync": a.cfg.Sync, "replay_ms": a.replayed.Milliseconds(), "alarms": len(s.FirstAlarms), "discarded_snapshots": s.Discarded,
+	}
+	if sick := unsound(s.Views); sick != nil {
+		ready["views"] = sick
 	}
 	if s, ok := a.ArchiveStats(); ok {
 		ready["archive"] = s

@@ -21,6 +21,8 @@ var queries = map[string]Role{
 	api.WhyQuery: Reader, api.AlertsQuery: Reader, api.DeliveriesQuery: Reader, api.FacetsQuery: Reader, api.DistributionQuery: Reader,
 	api.HistoryQuery: Reader, api.ReadyTimeQuery: Reader, api.TransitionsQuery: Reader,
 
+	api.ProjectionsQuery: Reader, api.RebuildQuery: Operator,
+
 	api.ResendQuery: Operator, api.TestAlertQuery: Operator, api.ActQuery: Operator,
 	api.InboxRetryQuery: Operator, api.InboxDropQuery: Operator,
 

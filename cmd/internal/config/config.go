@@ -25,6 +25,7 @@ type Config struct {
 	SnapshotEvery  int           `koanf:"snapshot-every"`    // events of a partition between two snapshots
 	SnapshotPeriod time.Duration `koanf:"snapshot-interval"` // the longest time between two snapshots while events come
 	InboxMiB       int           `koanf:"inbox-mib"`         // largest size of the inbox
+	Poison         string        `koanf:"poison"`            // projections.ParsePoisonRules
 	LogLevel       string        `koanf:"log-level"`         // debug, info, warn or error
 	LogFormat      string        `koanf:"log-format"`        // text or json
 	LogTransitions bool          `koanf:"log-transitions"`   // a line for every transition

@@ -41,6 +41,7 @@ var settings = []setting{
 	{key: "snapshot-every", def: 100_000, help: "events of a partition between two snapshots"},
 	{key: "snapshot-interval", def: 5 * time.Minute, help: "longest time between two snapshots while events come"},
 	{key: "inbox-mib", def: 1024, help: "largest size in MiB of the inbox (muster.in.*), where triggers wait that are not judged yet; beyond, publishers are refused"},
+	{key: "poison", def: "halt", help: "what becomes of a view that cannot take an event: halt, or park (pass the event over); for some views alone like halt,route=park"},
 	{key: "log-level", def: "info", help: "debug, info, warn or error"},
 	{key: "log-format", def: "text", help: "text or json"},
 	{key: "log-transitions", def: true, help: "write a line for every transition"},

@@ -16,6 +16,7 @@ import (
 	"github.com/musterhq/muster/bus"
 	"github.com/musterhq/muster/domain/machine"
 	"github.com/musterhq/muster/eventlog"
+	"github.com/musterhq/muster/projections"
 )
 
 // Error is a configuration that cannot be used: one sentence for each fault.
@@ -55,6 +56,8 @@ func (c *Config) breaches() []string {
 	r.check(c.SnapshotEvery >= 100, "snapshot-every is %d; at least 100 events must lie between two snapshots", c.SnapshotEvery)
 	r.check(c.SnapshotPeriod >= time.Second, "snapshot-interval is %v; the least is 1s", c.SnapshotPeriod)
 	r.check(c.InboxMiB >= 1 && c.InboxMiB <= 1<<20, "inbox-mib is %d; from 1 to %d are possible", c.InboxMiB, 1<<20)
+	_, _, err = projections.ParsePoisonRules(c.Poison)
+	r.check(err == nil, "poison: %v", err)
 	r.oneOf("log-level", c.LogLevel, "debug", "info", "warn", "error")
 	r.oneOf("log-format", c.LogFormat, "text", "json")
 	return r.broken
