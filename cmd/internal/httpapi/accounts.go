@@ -8,9 +8,9 @@ import (
 	"github.com/musterhq/muster/cmd/internal/api"
 )
 
-// filters are what accounts can be found by.
-type filters struct {
-	labels
+// Filters are what accounts can be found by.
+type Filters struct {
+	WithLabels
 	Prefix      string `query:"prefix" doc:"of the account's id"`
 	Machine     string `query:"machine" doc:"exact" example:"whatsapp@2"`
 	State       string `query:"state" doc:"exact" example:"RUNNING"`
@@ -23,8 +23,8 @@ type filters struct {
 	SinceBefore string `query:"since_before" format:"date-time" doc:"in its state since before this time"`
 }
 
-func (in *filters) request() (api.ListRequest, error) {
-	l, err := in.labels.labels()
+func (in *Filters) request() (api.ListRequest, error) {
+	l, err := in.WithLabels.labels()
 	return api.ListRequest{
 		Prefix: in.Prefix, Machine: in.Machine, State: in.State, Class: in.Class, Condition: in.Condition, Desired: in.Desired,
 		Source: in.Source, Attention: in.Attention, Labels: l, SinceFrom: in.SinceFrom, SinceBefore: in.SinceBefore,
@@ -33,32 +33,32 @@ func (in *filters) request() (api.ListRequest, error) {
 
 // listInput asks for a page of accounts.
 type listInput struct {
-	waits
-	page
-	filters
+	Waits
+	PageOf
+	Filters
 }
 
 func (in *listInput) request() (any, error) {
-	r, err := in.filters.request()
+	r, err := in.Filters.request()
 	r.After, r.Limit, r.WaitFor = in.After, in.Limit, in.waitFor()
 	return r, err
 }
 
 // facetsInput asks how many each filter would find.
 type facetsInput struct {
-	waits
-	filters
+	Waits
+	Filters
 }
 
 func (in *facetsInput) request() (any, error) {
-	r, err := in.filters.request()
+	r, err := in.Filters.request()
 	return api.FacetsRequest{ListRequest: r, WaitFor: in.waitFor()}, err
 }
 
 // accountInput asks for one account.
 type accountInput struct {
-	ofAccount
-	waits
+	OfAccount
+	Waits
 	IfNoneMatch string `header:"If-None-Match" doc:"the ETag of an earlier answer: 304 when the account is still at this version"`
 }
 
@@ -85,27 +85,27 @@ func (a *API) getAccount(ctx context.Context, in *accountInput) (*accountOutput,
 
 // canInput asks whether an account may do something.
 type canInput struct {
-	ofAccount
+	OfAccount
 	Do    string `query:"do" required:"true" enum:"read,send,bulk"`
 	Scope string `query:"scope" doc:"what it is about, e.g. new_chats; absent: none named"`
 }
 
 type timelineInput struct {
-	ofAccount
+	OfAccount
 	Before string `query:"before" doc:"next of the page before"`
 	Limit  int    `query:"limit" minimum:"1" maximum:"1000" doc:"events of a page (default 100)"`
 }
 
 type routeInput struct {
-	waits
-	labels
+	Waits
+	WithLabels
 	Do    string `query:"do" required:"true" enum:"read,send,bulk"`
 	Scope string `query:"scope" doc:"what it is about, e.g. new_chats; absent: none named"`
 	Limit int    `query:"limit" minimum:"1" maximum:"1000" doc:"accounts at most (default 100)"`
 }
 
 func (in *routeInput) request() (any, error) {
-	l, err := in.labels.labels()
+	l, err := in.WithLabels.labels()
 	return api.RouteRequest{Do: in.Do, Scope: in.Scope, Labels: l, Limit: in.Limit, WaitFor: in.waitFor()}, err
 }
 
@@ -139,9 +139,9 @@ func (a *API) oneAccount(tag string) {
 	}, api.CanQuery, func(in *canInput) (any, error) {
 		return api.CanRequest{Account: in.Account, Do: in.Do, Scope: in.Scope}, nil
 	})
-	get[ofAccount, api.Why](a, operation{
+	get[OfAccount, api.Why](a, operation{
 		path: "/v1/accounts/{account}/why", id: "why", tag: tag, summary: "Where the account is and what it waits for: a sentence, and the evidence", errors: missing,
-	}, api.WhyQuery, func(in *ofAccount) (any, error) { return api.WhyRequest{Account: in.Account}, nil })
+	}, api.WhyQuery, func(in *OfAccount) (any, error) { return api.WhyRequest{Account: in.Account}, nil })
 	get[timelineInput, api.Timeline](a, operation{
 		path: "/v1/accounts/{account}/timeline", id: "timeline", tag: tag, summary: "The account's events, the last one first", errors: missing,
 	}, api.TimelineQuery, func(in *timelineInput) (any, error) {

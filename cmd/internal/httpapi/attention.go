@@ -7,16 +7,16 @@ import (
 )
 
 type attentionInput struct {
-	waits
-	page
-	labels
+	Waits
+	PageOf
+	WithLabels
 	Kind     string `query:"kind" doc:"exact" example:"scan_qr"`
 	Source   string `query:"source" doc:"exact"`
 	Accounts bool   `query:"accounts" doc:"one row for each account instead of incidents"`
 }
 
 func (in *attentionInput) request() (any, error) {
-	l, err := in.labels.labels()
+	l, err := in.WithLabels.labels()
 	return api.AttentionRequest{
 		Kind: in.Kind, Source: in.Source, Labels: l, Accounts: in.Accounts, After: in.After, Limit: in.Limit, WaitFor: in.waitFor(),
 	}, err
@@ -27,7 +27,7 @@ type body[R any] struct{ Body R }
 
 func (in *body[R]) request() (any, error) { return in.Body, nil }
 
-type actInput struct{ body[api.ActRequest] }
+type actInput struct{ Body api.ActRequest }
 
 func (in *actInput) sign(by string) { in.Body.By = by }
 
@@ -46,7 +46,7 @@ func (a *API) attentionRoutes() {
 	post[actInput, api.Action](a, operation{
 		path: "/v1/actions", id: "act", tag: tag, summary: "Mute, unmute or acknowledge; kept with who did it and why",
 		description: "A target names account, source, kind and incident; all that it names must fit. Unmute takes the id of a mute, too.",
-	}, api.ActQuery, (*actInput).request)
+	}, api.ActQuery, func(in *actInput) (any, error) { return in.Body, nil })
 }
 
 type deliveriesInput struct {

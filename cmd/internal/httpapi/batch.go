@@ -91,6 +91,7 @@ func (a *API) serveBatch(ctx context.Context, w http.ResponseWriter, r *http.Req
 	w.Header().Set("Content-Type", TypeLines)
 	w.Header().Set("X-Content-Type-Options", "nosniff")
 	w.WriteHeader(http.StatusOK)
+	b.failed = b.http.Flush() != nil // the client sends when it sees that it is heard
 	defer context.AfterFunc(a.life, func() { _ = b.http.SetReadDeadline(time.Now()) })()
 	stop := make(chan struct{})
 	var flusher sync.WaitGroup

@@ -6,31 +6,31 @@ import (
 )
 
 type distributionInput struct {
-	waits
+	Waits
 	At    string `query:"at" format:"date-time" doc:"a past time; absent: now"`
 	Label string `query:"label" doc:"name of a label: count by its values, too"`
 }
 
 type historyInput struct {
-	waits
+	Waits
 	Step string `query:"step" enum:"minute,hour" doc:"minute: of the last 24 hours (default); hour: of the last 90 days"`
 }
 
 type readyTimeInput struct {
-	waits
+	Waits
 	By string `query:"by" enum:"machine,source,label,reason" doc:"group by this, too"`
 }
 
 type transitionsInput struct {
-	waits
+	Waits
 	Minutes int `query:"minutes" minimum:"0" maximum:"1440" doc:"with a count for each of the last minutes"`
 }
 
 func (a *API) fleetRoutes() {
 	const tag = "fleet"
-	get[waits, stats.Stats](a, operation{
+	get[Waits, stats.Stats](a, operation{
 		path: "/v1/stats", id: "stats", tag: tag, summary: "The fleet in numbers: distribution, transitions, time to RUNNING",
-	}, api.StatsQuery, func(in *waits) (any, error) { return api.StatsRequest{WaitFor: in.waitFor()}, nil })
+	}, api.StatsQuery, func(in *Waits) (any, error) { return api.StatsRequest{WaitFor: in.waitFor()}, nil })
 	get[distributionInput, api.Distribution](a, operation{
 		path: "/v1/distribution", id: "distribution", tag: tag, errors: missing,
 		summary: "How many accounts are in which state, now or at a past time",
@@ -54,8 +54,8 @@ func (a *API) fleetRoutes() {
 	}, api.TransitionsQuery, func(in *transitionsInput) (any, error) {
 		return api.TransitionsRequest{Minutes: in.Minutes, WaitFor: in.waitFor()}, nil
 	})
-	get[waits, api.Digest](a, operation{
+	get[Waits, api.Digest](a, operation{
 		path: "/v1/digest", id: "digest", tag: tag, summary: "The digest of the whole fleet's state",
 		description: "Two servers, or a server and a replay, with the same digest hold the same state. It looks at every account.",
-	}, api.DigestQuery, func(in *waits) (any, error) { return api.DigestRequest{WaitFor: in.waitFor()}, nil })
+	}, api.DigestQuery, func(in *Waits) (any, error) { return api.DigestRequest{WaitFor: in.waitFor()}, nil })
 }

@@ -45,31 +45,31 @@ func (*position) Schema(huma.Registry) *huma.Schema {
 	return &huma.Schema{Type: huma.TypeString, Examples: []any{"0:12,1:7"}}
 }
 
-// waits is the input of questions that can wait for a position.
-type waits struct {
+// Waits is the input of questions that can wait for a position.
+type Waits struct {
 	Query  position `query:"wait_for" doc:"answer when everything up to this position is seen: as_of of an answer, or 0:12,1:7"`
 	Header position `header:"Muster-Wait-For" doc:"the same as wait_for"`
 }
 
-func (w *waits) waitFor() api.AsOf {
+func (w *Waits) waitFor() api.AsOf {
 	if w.Query.asOf != nil {
 		return w.Query.asOf
 	}
 	return w.Header.asOf
 }
 
-// page is the input of questions that are answered in pages.
-type page struct {
+// PageOf is the input of questions that are answered in pages.
+type PageOf struct {
 	After string `query:"after" doc:"next of the page before"`
 	Limit int    `query:"limit" minimum:"1" maximum:"1000" doc:"rows of a page (default 100)"`
 }
 
-// labels is the input of questions that ask for accounts with labels.
-type labels struct {
+// WithLabels is the input of questions that ask for accounts with labels.
+type WithLabels struct {
 	Label []string `query:"label,explode" doc:"name=value of a label; of several all must hold" example:"pool=eu"`
 }
 
-func (l *labels) labels() (map[string]string, error) {
+func (l *WithLabels) labels() (map[string]string, error) {
 	var m map[string]string
 	for _, text := range l.Label {
 		name, value, ok := strings.Cut(text, "=")
@@ -87,8 +87,8 @@ func (l *labels) labels() (map[string]string, error) {
 	return m, nil
 }
 
-// ofAccount is the input of everything about one account.
-type ofAccount struct {
+// OfAccount is the input of everything about one account.
+type OfAccount struct {
 	Account string `path:"account" doc:"the account's id, percent-encoded" example:"acct-1"`
 }
 

@@ -10,12 +10,13 @@ import (
 	"github.com/musterhq/muster/cmd/internal/auth"
 )
 
-type machineInput struct {
+// OfMachine is the input of everything about one machine.
+type OfMachine struct {
 	Machine string `path:"machine" doc:"name and version" example:"whatsapp@2"`
 }
 
 type diagramInput struct {
-	machineInput
+	OfMachine
 	Format string `query:"format" enum:"mermaid,dot" doc:"mermaid (default), or dot for Graphviz"`
 }
 
@@ -34,7 +35,7 @@ func (a *API) oneMachine(ctx context.Context, name string) (api.Machine, error) 
 	return list.Machines[0], nil
 }
 
-func (a *API) getMachine(ctx context.Context, in *machineInput) (*out[api.Machine], error) {
+func (a *API) getMachine(ctx context.Context, in *OfMachine) (*out[api.Machine], error) {
 	m, err := a.oneMachine(ctx, in.Machine)
 	return &out[api.Machine]{m}, err
 }
@@ -65,9 +66,9 @@ type CodeList struct {
 func (a *API) serverRoutes() {
 	a.machineRoutes()
 	const tag = "server"
-	get[waits, api.Workers](a, operation{
+	get[Waits, api.Workers](a, operation{
 		path: "/v1/workers", id: "listWorkers", tag: tag, summary: "The workers: who lives, and how many accounts each vouches for",
-	}, api.WorkersQuery, func(in *waits) (any, error) { return api.WorkersRequest{WaitFor: in.waitFor()}, nil })
+	}, api.WorkersQuery, func(in *Waits) (any, error) { return api.WorkersRequest{WaitFor: in.waitFor()}, nil })
 	get[connectorsInput, api.Connectors](a, operation{
 		path: "/v1/connectors", id: "listConnectors", tag: tag, summary: "The sources of webhooks and what they have sent",
 	}, api.ConnectorsQuery, func(in *connectorsInput) (any, error) { return api.ConnectorsRequest{Samples: in.Samples}, nil })
@@ -94,11 +95,11 @@ func needs(question string) auth.Role {
 	return need
 }
 
-type newTokenInput struct{ body[api.TokenCreateRequest] }
+type newTokenInput struct{ Body api.TokenCreateRequest }
 
 func (in *newTokenInput) sign(by string) { in.Body.By = by }
 
-type endTokenInput struct{ body[api.TokenRevokeRequest] }
+type endTokenInput struct{ Body api.TokenRevokeRequest }
 
 func (in *endTokenInput) sign(by string) { in.Body.By = by }
 
@@ -111,11 +112,11 @@ func (a *API) tokenRoutes() {
 		path: "/v1/tokens", id: "createToken", tag: tag, summary: "Have a token kept",
 		description: "Its secret stays with who made it: only the SHA-256 is sent. muster token create does all of it.",
 		errors:      []int{http.StatusConflict},
-	}, api.TokenCreateQuery, (*newTokenInput).request)
+	}, api.TokenCreateQuery, func(in *newTokenInput) (any, error) { return in.Body, nil })
 	post[endTokenInput, api.Token](a, operation{
 		path: "/v1/tokens/revoke", id: "revokeToken", tag: tag, errors: missing,
 		summary: "End a token, and the connections that were made with it",
-	}, api.TokenRevokeQuery, (*endTokenInput).request)
+	}, api.TokenRevokeQuery, func(in *endTokenInput) (any, error) { return in.Body, nil })
 }
 
 func (a *API) machineRoutes() {

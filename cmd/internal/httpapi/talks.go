@@ -3,28 +3,28 @@ package httpapi
 import "github.com/musterhq/muster/cmd/internal/api"
 
 type messageInput struct {
-	ofAccount
-	waits
+	OfAccount
+	Waits
 	Message string `path:"message" doc:"the message's id, percent-encoded"`
 }
 
 type messagesInput struct {
-	waits
-	page
+	Waits
+	PageOf
 	Account string `query:"account" doc:"of this account only"`
 	State   string `query:"state" doc:"exact" example:"SENT"`
 	Overdue bool   `query:"overdue" doc:"no reply came in time"`
 }
 
 type conversationInput struct {
-	ofAccount
-	waits
+	OfAccount
+	Waits
 	Contact string `path:"contact" doc:"the contact, percent-encoded"`
 }
 
 type conversationsInput struct {
-	waits
-	page
+	Waits
+	PageOf
 	Account    string `query:"account" doc:"of this account only"`
 	Mode       string `query:"mode" enum:"bot,human,ended" doc:"who is in charge"`
 	Unanswered bool   `query:"unanswered" doc:"a customer waits for an answer"`

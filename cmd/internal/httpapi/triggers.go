@@ -46,8 +46,8 @@ type TriggerReason struct {
 	Text string `json:"text,omitempty"`
 }
 
-// triggerHeaders are the headers of a request that has something judged.
-type triggerHeaders struct {
+// TriggerHeaders are the headers of a request that has something judged.
+type TriggerHeaders struct {
 	IfMatch     string `header:"If-Match" doc:"the account's version as its ETag gives it: judge only if it is still that; else 412" example:"\"5\""`
 	IfNoneMatch string `header:"If-None-Match" enum:"*" doc:"*: judge only if nothing is known of the account yet; else 412"`
 	Idempotency string `header:"Idempotency-Key" doc:"the trigger's id: the same key sent again is judged once"`
@@ -56,8 +56,8 @@ type triggerHeaders struct {
 
 // triggerInput is one trigger of an account.
 type triggerInput struct {
-	ofAccount
-	triggerHeaders
+	OfAccount
+	TriggerHeaders
 	RawBody []byte
 }
 
@@ -96,6 +96,7 @@ func (a *API) triggerRoutes() {
 		description: "200: applied, noop, or a duplicate of one that was. 422 rejected or stale: judged, kept, and nothing moved; the verdict stands in the problem. " +
 			"412: the account is not at the version of If-Match; 409: not at the body's expect. 400: the trigger is invalid and was not kept.",
 		change: func(op *huma.Operation) {
+			op.SkipValidateBody = true // the decoder of all triggers does it
 			op.RequestBody = &huma.RequestBody{Required: true, Content: map[string]*huma.MediaType{"application/json": {
 				Schema: a.schema(typeOf[Trigger]()),
 			}}}
@@ -135,7 +136,7 @@ func (a *API) sendTrigger(ctx context.Context, in *triggerInput) (*verdictOutput
 
 // apply writes what the headers say into the trigger. precondition says that a
 // header named the expected version.
-func (h *triggerHeaders) apply(t *domain.Trigger) (precondition bool, err error) {
+func (h *TriggerHeaders) apply(t *domain.Trigger) (precondition bool, err error) {
 	if len(h.Traceparent) <= maxTraceparent {
 		t.Traceparent = h.Traceparent
 	}
@@ -157,7 +158,7 @@ func (h *triggerHeaders) apply(t *domain.Trigger) (precondition bool, err error)
 const maxTraceparent = 128
 
 // applyID takes the idempotency key, which may be quoted, as the trigger's id.
-func (h *triggerHeaders) applyID(t *domain.Trigger) error {
+func (h *TriggerHeaders) applyID(t *domain.Trigger) error {
 	id := h.Idempotency
 	if n := len(id); n >= 2 && id[0] == '"' && id[n-1] == '"' {
 		id = id[1 : n-1]
@@ -173,7 +174,7 @@ func (h *triggerHeaders) applyID(t *domain.Trigger) error {
 }
 
 // expect is the version that a header names.
-func (h *triggerHeaders) expect() (version int64, named bool, err error) {
+func (h *TriggerHeaders) expect() (version int64, named bool, err error) {
 	switch {
 	case h.IfNoneMatch != "" && h.IfMatch != "":
 		return 0, false, fault("header.If-None-Match", "it contradicts If-Match; send one of them")
@@ -246,13 +247,14 @@ func verdictProblem(r *bus.Reply, precondition bool) *Problem {
 
 // claimInput asks for a customer's message.
 type claimInput struct {
-	conversationPath
-	triggerHeaders
+	OfConversation
+	TriggerHeaders
 	Body ClaimRequest
 }
 
-type conversationPath struct {
-	ofAccount
+// OfConversation is the input of everything about one conversation.
+type OfConversation struct {
+	OfAccount
 	Contact string `path:"contact" doc:"the contact, percent-encoded"`
 }
 
