@@ -252,7 +252,8 @@ func (k *Keys) takeAccounts(b []byte) error {
 // Erase destroys the keys of accounts, and the key of all blobs with them: what
 // they encrypt can be read by nobody from then on, wherever a copy of it lies.
 // The file is written anew without them, and the bytes of the one before are
-// overwritten. The blobs must be thrown away.
+// overwritten. The blobs must be thrown away, and nobody may use a log or blobs of
+// these keys meanwhile.
 func (k *Keys) Erase(ids []string, why Erased) ([]Erased, error) {
 	k.mu.Lock()
 	var done []Erased
