@@ -315,7 +315,11 @@ func TestRulesAndPanelsNameWhatThereIs(t *testing.T) {
 func TestRules(t *testing.T) {
 	tool, err := exec.LookPath("promtool")
 	if err != nil {
-		t.Fatal("promtool is not installed: it comes with Prometheus (on Debian: apt-get install prometheus)")
+		const missing = "promtool is not installed: it comes with Prometheus (on Debian: apt-get install prometheus)"
+		if os.Getenv("MUSTER_PROMTOOL") == "required" {
+			t.Fatal(missing)
+		}
+		t.Skip("the alert rules were NOT TRIED: " + missing)
 	}
 	for _, args := range [][]string{{"check", "rules", "rules.yaml"}, {"test", "rules", "rules_test.yaml"}} {
 		if out, err := exec.CommandContext(t.Context(), tool, args...).CombinedOutput(); err != nil {
