@@ -1,13 +1,16 @@
 package command_test
 
 import (
+	"context"
 	"fmt"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
 
 	"github.com/musterhq/muster/bus/command"
 	"github.com/musterhq/muster/domain"
+	"github.com/musterhq/muster/eventlog"
 	"github.com/musterhq/muster/eventlog/memlog"
 )
 
@@ -121,6 +124,56 @@ func TestAFactInTheSameGroupComesBeforeTheDeadline(t *testing.T) {
 			t.Fatalf("%+v", h)
 		}
 	})
+}
+
+// slowLog holds appends back until it is told otherwise.
+type slowLog struct {
+	*memlog.Log
+	gate chan struct{}
+}
+
+func (l *slowLog) Append(ctx context.Context, p int, group []eventlog.Entry) []eventlog.Result {
+	<-l.gate
+	return l.Log.Append(ctx, p, group)
+}
+
+// TestAnOverdueDeadlineThatItsGroupMoves: a fact and a deadline wait behind a slow
+// group. When the fact is taken first, it is judged first and takes the deadline's
+// reason away, and the writer goes on.
+func TestAnOverdueDeadlineThatItsGroupMoves(t *testing.T) {
+	moved := 0
+	for range 20 { // which is taken first is the scheduler's choice
+		synctest.Test(t, func(t *testing.T) {
+			log := &slowLog{memlog.New(1), make(chan struct{}, 1)}
+			s := open(t, command.Config{Log: log})
+			defer shut(t, s)
+			log.gate <- struct{}{}
+			s.Do(t.Context(), trigger("a", "start", ""))
+			var wg sync.WaitGroup
+			wg.Go(func() { s.Do(t.Context(), trigger("b", "start", "")) })
+			synctest.Wait()
+			advance(6 * time.Minute) // a is stuck by now, and its writer is busy
+			wg.Go(func() { s.Do(t.Context(), trigger("a", "qr_received", "")) })
+			synctest.Wait()
+			close(log.gate)
+			wg.Wait()
+			h := history(t, log, "a")
+			if e := h[len(h)-1]; e.Trigger != "qr_received" || e.To != "QR_REQUIRED" {
+				t.Fatalf("%+v", e)
+			}
+			if len(h) == 2 {
+				moved++
+			}
+			advance(11 * time.Minute) // the deadline of its new state is kept
+			synctest.Wait()
+			if e := last(t, log.Log, "a"); e.Trigger != "mark_stuck" || e.To != "QR_REQUIRED" {
+				t.Fatalf("%+v", e)
+			}
+		})
+	}
+	if moved == 0 {
+		t.Fatal("the deadline was first each time: the test did not do what it is for")
+	}
 }
 
 func TestSupervisedRetries(t *testing.T) {

@@ -55,7 +55,11 @@ func (w *writer) fire(b *batch) {
 		s := w.slots[id]
 		d, ok := w.cfg.Judge.Due(s.current())
 		if !ok || d.At > b.now {
-			w.arm(id, s) // the group's own requests have moved it
+			// The group's own requests have moved it: it is armed again when they are
+			// stored. What is stored now would be due as before, without end.
+			if s.draft == nil {
+				w.arm(id, s)
+			}
 			continue
 		}
 		t := &w.own
