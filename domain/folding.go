@@ -30,9 +30,35 @@ type Folding struct {
 
 // foldedMessage is a message with its key.
 type foldedMessage struct {
+	inline [inlineKey]byte // the key, when there is room
+	size   uint8           // of inline; 0: the key is in long
+	gone   bool            // it was forgotten
 	Message
-	key  string
-	gone bool // it was forgotten
+	long string
+}
+
+// inlineKey is the length up to which a key lies beside its message, so that
+// comparing it costs no look elsewhere.
+const inlineKey = 32
+
+func (m *foldedMessage) setKey(key string) {
+	if len(key) <= inlineKey {
+		m.size = uint8(copy(m.inline[:], key))
+	} else {
+		m.long = strings.Clone(key)
+	}
+}
+
+func (m *foldedMessage) is(key string) bool {
+	return m.size > 0 && string(m.inline[:m.size]) == key || m.size == 0 && m.long == key
+}
+
+// key returns a copy.
+func (m *foldedMessage) key() string {
+	if m.size > 0 {
+		return string(m.inline[:m.size])
+	}
+	return m.long
 }
 
 // Keeps says whether Evolve would keep strings of the event as they are; the
@@ -40,6 +66,17 @@ type foldedMessage struct {
 // conversations, it copies what it keeps.
 func (f *Folding) Keeps(e *Event) bool {
 	return !f.begun || e.Kind != KindMessage && e.Kind != KindConversation || len(e.Set) > 0 || e.Effects&effectsExtra != 0
+}
+
+// Touch looks at what Evolve will look at. Called for some events before the
+// first of them is applied, it lets the processor wait for their memory at the
+// same time and not one after the other. It changes nothing.
+func (f *Folding) Touch(e *Event) (found bool) {
+	if e.Kind != KindMessage {
+		return f.begun
+	}
+	m, _ := f.messages.find(e.Key)
+	return m != nil && m.First != 0 && len(f.recent.last) > 0
 }
 
 // Evolve applies an event.
@@ -77,10 +114,14 @@ func (f *Folding) Account() *Account {
 	a.Recent = f.recent.pack()
 	t := f.talk
 	all := f.messages.all()
-	slices.SortFunc(all, func(a, b *foldedMessage) int { return strings.Compare(a.key, b.key) })
-	keys, messages := make([]string, len(all)), make([]*Message, len(all))
-	for i, m := range all {
-		keys[i], messages[i] = m.key, &m.Message
+	byKey := make(map[string]*Message, len(all))
+	for _, m := range all {
+		byKey[m.key()] = &m.Message
+	}
+	keys := slices.Sorted(maps.Keys(byKey))
+	messages := make([]*Message, len(keys))
+	for i, key := range keys {
+		messages[i] = byKey[key]
 	}
 	t.messages = build(keys, messages)
 	keys = slices.Sorted(maps.Keys(f.conversations))
@@ -124,7 +165,8 @@ func (f *Folding) newMessage(e *Event) *foldedMessage {
 	}
 	m := &f.room[0]
 	f.room = f.room[1:]
-	m.Message, m.key = newMessage(e), strings.Clone(e.Key)
+	m.Message = newMessage(e)
+	m.setKey(e.Key)
 	return m
 }
 
@@ -153,14 +195,14 @@ func (f *Folding) forget(now int64, justClosed string) {
 	}
 	var spared *foldedMessage
 	for m := f.oldest(); m != nil && now-m.Closed > closedFor; m = f.oldest() {
-		if m.key == justClosed {
+		if m.is(justClosed) {
 			spared = m
 		}
 		f.drop(m)
 	}
 	if spared != nil {
 		spared.gone = false
-		_, hash := f.messages.find(spared.key)
+		_, hash := f.messages.find(spared.key())
 		f.messages.add(spared, hash)
 		f.marks++
 		f.closed.push(closing{spared.Closed, spared})
@@ -197,7 +239,7 @@ func (c closing) before(o closing) bool {
 	if c.at != o.at {
 		return c.at < o.at
 	}
-	return c.message.key < o.message.key
+	return c.message.key() < o.message.key()
 }
 
 // closedHeap has the first one on top.

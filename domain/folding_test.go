@@ -31,7 +31,10 @@ func anyEvent(r *rand.Rand, version uint64, clock *int64) *domain.Event {
 	}
 	switch e.Kind {
 	case domain.KindMessage:
-		e.Key = fmt.Sprint("m-", r.IntN(40))
+		e.Key = pick(r, "m-", "m-", "a-key-that-is-longer-than-most-keys-of-messages-", "")
+		if e.Key != "" {
+			e.Key += fmt.Sprint(r.IntN(40))
+		}
 		e.Trigger = pick(r, "message_pending", "message_sent", "message_delivered", "message_read", "message_replied", "message_failed", "message_timed_out", "message_stalled")
 		e.To = pick(r, "PENDING", "SENT", "DELIVERED", "READ", "REPLIED", "TIMED_OUT", "FAILED", "OWN_STATE")
 		if r.IntN(4) == 0 {

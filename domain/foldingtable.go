@@ -29,7 +29,7 @@ func (t *messageTable) find(key string) (*foldedMessage, uint64) {
 		if s.message == nil {
 			return nil, h
 		}
-		if s.hash == h && s.message.key == key {
+		if s.hash == h && s.message.is(key) {
 			return s.message, h
 		}
 	}
@@ -63,7 +63,7 @@ func (t *messageTable) place(s messageSlot) {
 // that there are no gaps on the way to it.
 func (t *messageTable) remove(m *foldedMessage) {
 	mask := uint64(len(t.slots) - 1)
-	i := maphash.String(messageSeed, m.key) & mask
+	i := maphash.String(messageSeed, m.key()) & mask
 	for t.slots[i].message != m {
 		i = (i + 1) & mask
 	}

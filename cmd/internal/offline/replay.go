@@ -8,6 +8,7 @@ import (
 	"math"
 	"runtime"
 	"runtime/debug"
+	"slices"
 	"sync"
 	"sync/atomic"
 
@@ -15,7 +16,6 @@ import (
 	"github.com/musterhq/muster/domain/machine"
 	"github.com/musterhq/muster/eventlog/archive"
 	"github.com/musterhq/muster/eventlog/codec"
-	"github.com/musterhq/muster/eventlog/seal"
 	"github.com/musterhq/muster/projections"
 	"github.com/musterhq/muster/projections/distribution"
 	"github.com/musterhq/muster/projections/readytime"
@@ -34,9 +34,6 @@ type Options struct {
 	UntilSeq map[int]uint64
 	// Account limits the replay to one account; "" = all.
 	Account domain.AccountID
-
-	// Keys, when they are set, open what is sealed, and give accounts their ids.
-	Keys *seal.Keys
 
 	// Trust leaves out the check of the segments' SHA-256.
 	Trust bool
@@ -148,8 +145,8 @@ type fold struct {
 	o         Options
 	until     uint64
 
-	reader   *codec.Reader
-	event    domain.Event
+	reader   *codec.Reader // of what is kept
+	readings [atOnce]reading
 	accounts []*domain.Folding
 	versions []uint64
 	ids      map[string]uint32 // accounts by id, asked once for each segment they occur in
@@ -166,7 +163,10 @@ func newFold(f *Fleet, partition int, o Options) *fold {
 	if s, ok := o.UntilSeq[partition]; ok {
 		p.until = s
 	}
-	p.reader.SkipData = o.ViewsOnly
+	for i := range p.readings {
+		p.readings[i].reader = codec.NewReader()
+		p.readings[i].reader.SkipData = o.ViewsOnly
+	}
 	return p
 }
 
@@ -227,11 +227,8 @@ func (p *fold) segment(ctx context.Context, s *archive.Segment) error {
 			p.number = append(p.number, p.enter(id))
 		}
 		before := p.events
-		for i := range b.Entries {
-			if b.Entries[i].Seq > p.until {
-				break
-			}
-			if err := p.entry(&b.Entries[i]); err != nil {
+		for some := range slices.Chunk(b.Entries, atOnce) {
+			if err := p.some(some); err != nil {
 				return err
 			}
 		}
@@ -249,54 +246,77 @@ func (p *fold) enter(id string) uint32 {
 		p.ids[id] = n
 		p.accounts = append(p.accounts, &domain.Folding{})
 		p.versions = append(p.versions, 0)
-		if name, ok := p.o.named(id); ok {
-			id = name
-		}
 		p.names = append(p.names, domain.AccountID(id))
 	}
 	return n
 }
 
-// named is the account's id where it is stored under an alias.
-func (o *Options) named(alias string) (string, bool) {
-	if o.Keys == nil {
-		return "", false
+// atOnce is how many records are read before the first of them is folded.
+const atOnce = 32
+
+// reading is a record that was read and is not folded yet.
+type reading struct {
+	reader *codec.Reader // of its own: an event holds what its reader uses again
+	event  domain.Event
+	data   []byte
+	seq    uint64
+	number uint32 // the account's place
+}
+
+// some folds some records: it reads them all, looks at where they will go, and
+// folds them in order.
+func (p *fold) some(entries []archive.Entry) error {
+	n := 0
+	for i := range entries {
+		r := &entries[i]
+		at := p.number[r.Account]
+		if r.Seq > p.until {
+			break
+		}
+		if p.o.Account != "" && p.names[at] != p.o.Account {
+			continue
+		}
+		one := &p.readings[n]
+		one.data, one.seq, one.number = r.Data, r.Seq, at
+		id, e := p.names[at], &one.event
+		err := one.reader.Read(r.Data, e)
+		if err == nil && e.Account != id {
+			err = fmt.Errorf("%w: the record names account %q", ErrHistory, e.Account)
+		}
+		if err != nil {
+			return fmt.Errorf("sequence %d, account %q: %w", r.Seq, id, err)
+		}
+		e.Account = id
+		n++
 	}
-	return o.Keys.Account(alias)
+	if !p.o.ViewsOnly {
+		for i := range p.readings[:n] {
+			p.accounts[p.readings[i].number].Touch(&p.readings[i].event)
+		}
+	}
+	for i := range p.readings[:n] {
+		if err := p.entry(&p.readings[i]); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // entry folds one record.
-func (p *fold) entry(r *archive.Entry) error {
-	n := p.number[r.Account]
-	id := p.names[n]
-	if p.o.Account != "" && id != p.o.Account {
-		return nil
-	}
-	e := &p.event
-	data := r.Data
-	if p.o.Keys != nil {
-		data = p.o.Keys.Plain(string(id), data)
-	}
-	err := p.reader.Read(data, e)
-	if err == nil && e.Account != id {
-		err = fmt.Errorf("%w: the record names account %q", ErrHistory, e.Account)
-	}
-	e.Account = id
-	if err != nil {
-		return fmt.Errorf("sequence %d, account %q: %w", r.Seq, id, err)
-	}
+func (p *fold) entry(r *reading) error {
+	n, e := r.number, &r.event
 	if p.o.UntilTime != 0 && e.Recorded > p.o.UntilTime {
 		return nil
 	}
 	if want := p.versions[n] + 1; e.Version != want {
-		if err := p.broken(r.Seq, id, want, e.Version); err != nil {
+		if err := p.broken(r.seq, e.Account, want, e.Version); err != nil {
 			return err
 		}
 	}
 	p.versions[n] = e.Version
-	p.last, p.lastTime = r.Seq, max(p.lastTime, e.Recorded)
+	p.last, p.lastTime = r.seq, max(p.lastTime, e.Recorded)
 	p.events++
-	at := projections.Place{Partition: p.partition, Seq: r.Seq, Account: n}
+	at := projections.Place{Partition: p.partition, Seq: r.seq, Account: n}
 	p.fleet.Distribution.Apply(at, e)
 	if !p.o.NoTransitions {
 		p.fleet.Transitions.Apply(at, e)
@@ -307,7 +327,7 @@ func (p *fold) entry(r *archive.Entry) error {
 	}
 	a := p.accounts[n]
 	if a.Keeps(e) {
-		if err := p.reader.Fold(data, e); err != nil { // with strings that stay
+		if err := p.reader.Fold(r.data, e); err != nil { // with strings that stay
 			return err
 		}
 	}
