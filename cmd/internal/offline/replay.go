@@ -16,6 +16,7 @@ import (
 	"github.com/musterhq/muster/domain/machine"
 	"github.com/musterhq/muster/eventlog/archive"
 	"github.com/musterhq/muster/eventlog/codec"
+	"github.com/musterhq/muster/eventlog/seal"
 	"github.com/musterhq/muster/projections"
 	"github.com/musterhq/muster/projections/distribution"
 	"github.com/musterhq/muster/projections/readytime"
@@ -34,6 +35,9 @@ type Options struct {
 	UntilSeq map[int]uint64
 	// Account limits the replay to one account; "" = all.
 	Account domain.AccountID
+
+	// Keys, when they are set, open what is sealed, and give accounts their ids.
+	Keys *seal.Keys
 
 	// Trust leaves out the check of the segments' SHA-256.
 	Trust bool
@@ -246,9 +250,20 @@ func (p *fold) enter(id string) uint32 {
 		p.ids[id] = n
 		p.accounts = append(p.accounts, &domain.Folding{})
 		p.versions = append(p.versions, 0)
+		if name, ok := p.o.named(id); ok {
+			id = name
+		}
 		p.names = append(p.names, domain.AccountID(id))
 	}
 	return n
+}
+
+// named is the account's id where it is stored under an alias.
+func (o *Options) named(alias string) (string, bool) {
+	if o.Keys == nil {
+		return "", false
+	}
+	return o.Keys.Account(alias)
 }
 
 // atOnce is how many records are read before the first of them is folded.
@@ -279,7 +294,10 @@ func (p *fold) some(entries []archive.Entry) error {
 		one := &p.readings[n]
 		one.data, one.seq, one.number = r.Data, r.Seq, at
 		id, e := p.names[at], &one.event
-		err := one.reader.Read(r.Data, e)
+		if p.o.Keys != nil {
+			one.data = p.o.Keys.Plain(string(id), r.Data)
+		}
+		err := one.reader.Read(one.data, e)
 		if err == nil && e.Account != id {
 			err = fmt.Errorf("%w: the record names account %q", ErrHistory, e.Account)
 		}
