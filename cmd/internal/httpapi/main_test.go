@@ -19,7 +19,11 @@ import (
 	"github.com/musterhq/muster/domain/lifecycle"
 )
 
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+// The goroutine is the NATS library's: it waits for ever on the status of a
+// connection that was closed while it began.
+func TestMain(m *testing.M) {
+	goleak.VerifyTestMain(m, goleak.IgnoreTopFunction("github.com/nats-io/nats.go/jetstream.(*jetStream).resetPendingAcksOnReconnect"))
+}
 
 // within is how long anything may take on a loaded machine.
 const within = 60 * time.Second

@@ -83,6 +83,14 @@ func (a *API) streamRoutes() {
 	}, a.stream)
 }
 
+// Streams is the number of streams that are open.
+func (a *API) Streams() int {
+	if a.live == nil {
+		return 0
+	}
+	return a.live.Readers()
+}
+
 // stream checks the request; what follows is written by serveStream.
 func (a *API) stream(ctx context.Context, in *streamInput) (*huma.StreamResponse, error) {
 	from, err := in.from()
