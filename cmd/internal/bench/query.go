@@ -5,6 +5,9 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
+	"os"
+	"runtime"
+	"runtime/debug"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -19,6 +22,7 @@ import (
 type QueryConfig struct {
 	Dir      string // where the scratch directory is made; "" = the system's
 	Accounts int
+	Events   int // of the history before; fewer than some 1.25 for each account are not possible
 	Rate     int // triggers per second that come in meanwhile
 	Callers  int // that ask side by side, each one question at a time
 	During   time.Duration
@@ -29,12 +33,16 @@ type QueryConfig struct {
 type QueryRun struct {
 	Query string `json:"query"`
 	Figure
+	Wanted float64 `json:"wanted_p99_ms,omitempty"` // what is aimed at; 0 = nothing
 }
 
 // QueryReport is what Query found.
 type QueryReport struct {
 	Accounts int        `json:"accounts"`
-	Triggers float64    `json:"triggers"` // per second, judged and stored meanwhile
+	Events   int        `json:"events"`            // of the history before
+	StartS   float64    `json:"start_s"`           // from snapshots and saved views, until ready
+	Bytes    float64    `json:"bytes_per_account"` // heap in use after the start, writers and views together
+	Triggers float64    `json:"triggers"`          // per second, judged and stored meanwhile
 	Runs     []QueryRun `json:"runs"`
 	Echo     Figure     `json:"echo"` // the same callers, a bare request and reply through the same server
 }
@@ -47,70 +55,110 @@ type question struct {
 	name    string
 	subject string
 	body    func(rnd *rand.Rand, accounts int) []byte
+	wanted  float64 // milliseconds at p99; 0 = nothing
 }
 
 func questionsAsked() []question {
 	one := func(format string) func(*rand.Rand, int) []byte {
 		return func(rnd *rand.Rand, n int) []byte { return fmt.Appendf(nil, format, fleetID(rnd.IntN(n))) }
 	}
+	always := func(body string) func(*rand.Rand, int) []byte {
+		return func(*rand.Rand, int) []byte { return []byte(body) }
+	}
+	pool := func(format string) func(*rand.Rand, int) []byte {
+		return func(rnd *rand.Rand, _ int) []byte { return fmt.Appendf(nil, format, pools[rnd.IntN(len(pools))]) }
+	}
 	return []question{
-		{"can", "muster.q.can", one(`{"account":%q,"do":"send"}`)},
-		{"can in a scope", "muster.q.can", one(`{"account":%q,"do":"send","scope":"new_chats"}`)},
-		{"route", "muster.q.route", func(*rand.Rand, int) []byte { return []byte(`{"do":"send","limit":10}`) }},
-		{"route by label", "muster.q.route", func(rnd *rand.Rand, _ int) []byte {
-			return fmt.Appendf(nil, `{"do":"send","scope":"new_chats","labels":{"pool":%q},"limit":10}`, pools[rnd.IntN(len(pools))])
-		}},
-		{"accounts.get", "muster.q.accounts.get", one(`{"account":%q}`)},
-		{"accounts.list, 100", "muster.q.accounts.list", one(`{"after":%q,"limit":100}`)},
-		{"stats", "muster.q.stats", func(*rand.Rand, int) []byte { return []byte(`{}`) }},
+		{"distribution", "muster.q.distribution", always(`{}`), 1},
+		{"distribution by label", "muster.q.distribution", always(`{"label":"pool"}`), 1},
+		{"page of 100", "muster.q.accounts.list", one(`{"after":%q,"limit":100}`), 10},
+		{"page by state", "muster.q.accounts.list", one(`{"after":%q,"limit":100,"state":"DISCONNECTED"}`), 10},
+		{"page by label", "muster.q.accounts.list", func(rnd *rand.Rand, n int) []byte {
+			return fmt.Appendf(nil, `{"after":%q,"limit":100,"labels":{"pool":%q}}`, fleetID(rnd.IntN(n)), pools[rnd.IntN(len(pools))])
+		}, 10},
+		{"page by attention", "muster.q.accounts.list", one(`{"after":%q,"limit":100,"attention":"login_needed"}`), 10},
+		{"facets", "muster.q.accounts.facets", always(`{}`), 10},
+		{"facets by state", "muster.q.accounts.facets", always(`{"state":"DISCONNECTED"}`), 10},
+		{"facets by label", "muster.q.accounts.facets", pool(`{"labels":{"pool":%q}}`), 10},
+		{"can", "muster.q.can", one(`{"account":%q,"do":"send"}`), 1},
+		{"can in a scope", "muster.q.can", one(`{"account":%q,"do":"send","scope":"new_chats"}`), 1},
+		{"route", "muster.q.route", always(`{"do":"send","limit":10}`), 10},
+		{"route by label", "muster.q.route", pool(`{"do":"send","scope":"new_chats","labels":{"pool":%q},"limit":10}`), 10},
+		{"accounts.get", "muster.q.accounts.get", one(`{"account":%q}`), 10},
+		{"why", "muster.q.why", one(`{"account":%q}`), 10},
+		{"attention", "muster.q.attention", always(`{}`), 10},
+		{"stats", "muster.q.stats", always(`{}`), 0},
 	}
 }
 
 // fleetID is the id of the i-th account.
 func fleetID(i int) string { return fmt.Sprintf("+1555%08d", i) }
 
-// Query fills a server with accounts and measures what questions take while
-// triggers come in.
+// Query fills a data directory, starts a server on it from what was saved, and
+// measures what questions take while triggers come in.
 func Query(ctx context.Context, cfg QueryConfig) (rep QueryReport, err error) {
 	say := func(format string, args ...any) {
 		if cfg.Say != nil {
 			cfg.Say(fmt.Sprintf(format, args...))
 		}
 	}
-	s, err := serve(ctx, cfg.Dir, "group", 4)
+	dir, err := os.MkdirTemp(cfg.Dir, "muster-bench-*")
+	if err != nil {
+		return rep, err
+	}
+	defer func() { err = errors.Join(err, os.RemoveAll(dir)) }()
+	begin := time.Now()
+	if rep.Events, err = fillFleet(ctx, dir, cfg); err != nil {
+		return rep, fmt.Errorf("fill the fleet: %w", err)
+	}
+	rep.Accounts = cfg.Accounts
+	say("%d events of %d accounts written in %v", rep.Events, cfg.Accounts, time.Since(begin).Round(time.Millisecond))
+	before := heapInUse()
+	begin = time.Now()
+	s, err := serveDir(ctx, dir, "group")
 	if err != nil {
 		return rep, err
 	}
 	defer func() { err = errors.Join(err, s.stop()) }()
-	rep.Accounts = cfg.Accounts
-	begin := time.Now()
-	if err := populate(ctx, s.app.Writers(), cfg.Accounts); err != nil {
-		return rep, fmt.Errorf("fill the fleet: %w", err)
-	}
-	say("%d accounts written in %v", cfg.Accounts, time.Since(begin).Round(time.Millisecond))
+	rep.StartS = time.Since(begin).Seconds()
+	rep.Bytes = (heapInUse() - before) / float64(cfg.Accounts)
+	say("started from what was saved in %.2f s; %.0f bytes of heap for each account", rep.StartS, rep.Bytes)
+	return rep, rep.ask(ctx, s, cfg, say)
+}
+
+// heapInUse is what is on the heap when all that is not needed was collected.
+func heapInUse() float64 {
+	debug.FreeOSMemory()
+	var m runtime.MemStats
+	runtime.ReadMemStats(&m)
+	return float64(m.HeapAlloc)
+}
+
+// ask asks all questions while triggers come in.
+func (rep *QueryReport) ask(ctx context.Context, s *running, cfg QueryConfig, say func(string, ...any)) (err error) {
 	conns, closeAll, err := dial(s.app.NATSURL())
 	if err != nil {
-		return rep, err
+		return err
 	}
 	defer closeAll()
 	work, stop := context.WithCancel(ctx)
 	traffic := startTraffic(work, s.app.Writers(), cfg)
 	defer func() { stop(); err = errors.Join(err, traffic.wait()) }()
 	if rep.Echo, err = askEcho(ctx, conns, cfg); err != nil {
-		return rep, fmt.Errorf("echo: %w", err)
+		return fmt.Errorf("echo: %w", err)
 	}
-	say("%-20s %s", "echo", rep.Echo.row())
+	say("%-22s %s", "echo", rep.Echo.row())
 	for _, q := range questionsAsked() {
 		f, err := askLoad(ctx, conns, cfg, q)
 		if err != nil {
-			return rep, fmt.Errorf("%s: %w", q.name, err)
+			return fmt.Errorf("%s: %w", q.name, err)
 		}
-		rep.Runs = append(rep.Runs, QueryRun{q.name, f})
-		say("%-20s %s", q.name, f.row())
+		rep.Runs = append(rep.Runs, QueryRun{q.name, f, q.wanted})
+		say("%-22s %s", q.name, f.row())
 	}
 	rep.Triggers = traffic.rate()
 	say("meanwhile: %.0f triggers/s", rep.Triggers)
-	return rep, nil
+	return nil
 }
 
 // row is the figure in a line.
@@ -146,7 +194,7 @@ func askEcho(ctx context.Context, conns []*nats.Conn, cfg QueryConfig) (Figure, 
 	if err := nc.Flush(); err != nil {
 		return Figure{}, err
 	}
-	return askLoad(ctx, conns, cfg, question{subject: "bench.query.echo", body: func(*rand.Rand, int) []byte { return make([]byte, 150) }})
+	return askLoad(ctx, conns, cfg, question{subject: "bench.query.echo", name: "echo", body: func(*rand.Rand, int) []byte { return make([]byte, 150) }})
 }
 
 // fleetTrigger is a trigger of the i-th account.
@@ -154,10 +202,41 @@ func fleetTrigger(i int, name string) domain.Trigger {
 	return domain.Trigger{Account: domain.AccountID(fleetID(i)), Name: name, Source: fmt.Sprint("bench-worker-", i%50), Expect: domain.NoExpect}
 }
 
+// fillFleet writes a history: accounts taken over as running, one in ten limited, one in seven
+// restricted; then losses and returns, until there are so many events. At its end
+// one in fifty is lost, and one in a hundred logged out.
+func fillFleet(ctx context.Context, dir string, cfg QueryConfig) (events int, err error) {
+	s, err := serveDir(ctx, dir, "interval")
+	if err != nil {
+		return 0, err
+	}
+	f := newFeeder(s.app.Writers())
+	populate(ctx, f, cfg.Accounts)
+	at := func(name string, i int) {
+		t := fleetTrigger(i, name)
+		if name == "logout" {
+			t.Reason.Code = "401"
+		}
+		f.send(ctx, t)
+	}
+	for i := 0; f.sent < cfg.Events-cfg.Accounts/30-1 && ctx.Err() == nil; i++ {
+		at("connection_lost", i%cfg.Accounts)
+		at("connection_ready", i%cfg.Accounts)
+	}
+	for i := range cfg.Accounts {
+		switch {
+		case i%50 == 0:
+			at("connection_lost", i)
+		case i%100 == 1:
+			at("logout", i)
+		}
+	}
+	return f.sent, errors.Join(f.wait(), ctx.Err(), s.stop())
+}
+
 // populate takes accounts over as running; one in ten is limited, and one in
 // seven restricted.
-func populate(ctx context.Context, set *command.Set, accounts int) error {
-	f := newFeeder(set)
+func populate(ctx context.Context, f *feeder, accounts int) {
 	for i := range accounts {
 		t := fleetTrigger(i, "adopt")
 		t.Data = domain.Data{"state": "RUNNING"}
@@ -172,7 +251,6 @@ func populate(ctx context.Context, set *command.Set, accounts int) error {
 			f.send(ctx, t)
 		}
 	}
-	return f.wait()
 }
 
 // feeder gives triggers to the writers, so many at a time.
@@ -180,6 +258,7 @@ type feeder struct {
 	set    *command.Set
 	window chan struct{}
 	wg     sync.WaitGroup
+	sent   int // by the goroutine that sends
 	done   atomic.Int64
 	failed atomic.Pointer[error]
 }
@@ -192,6 +271,7 @@ func (f *feeder) send(ctx context.Context, t domain.Trigger) {
 	case <-ctx.Done():
 		return
 	}
+	f.sent++
 	f.wg.Add(1)
 	answered := func(a command.Answer) {
 		if a.Err != nil || !a.Verdict.Outcome.Appended() {
