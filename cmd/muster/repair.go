@@ -17,7 +17,7 @@ func newRepair(c *cli) *cobra.Command {
 		Use:   "repair",
 		Short: "Put back from an archive what the stream has lost",
 		Long: `Put back into the data folder of a stopped server what its streams have lost and an archive
-holds: the same bytes at the same sequences with the same times. Without --apply it only says
+holds: the same bytes at the same sequences. Without --apply it only says
 what it would do.
 
 New streams are written beside the old ones, read back through a server and compared, and then

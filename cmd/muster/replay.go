@@ -229,7 +229,8 @@ func (c *cli) progress(ctx context.Context, what string, done *atomic.Int64, tot
 	}
 	bar := progressbar.NewOptions64(total, progressbar.OptionSetWriter(c.err), progressbar.OptionSetDescription(what),
 		progressbar.OptionShowCount(), progressbar.OptionShowIts(), progressbar.OptionSetItsString("events"),
-		progressbar.OptionThrottle(200*time.Millisecond), progressbar.OptionSetPredictTime(true), progressbar.OptionClearOnFinish())
+		progressbar.OptionThrottle(200*time.Millisecond), progressbar.OptionSetPredictTime(true), progressbar.OptionClearOnFinish(),
+		progressbar.OptionSetSpinnerChangeInterval(0)) // it is drawn below, and leaves no goroutine behind
 	ctx, cancel := context.WithCancel(ctx)
 	ended := make(chan struct{})
 	go func() {

@@ -20,11 +20,12 @@ func OpenServer(ctx context.Context, cfg bus.ConnectConfig) (log History, close 
 	if err != nil {
 		return nil, nil, err
 	}
-	if log, err = natslog.OpenReader(ctx, nc); err != nil {
+	r, err := natslog.OpenReader(ctx, nc)
+	if err != nil {
 		nc.Close()
 		return nil, nil, err
 	}
-	return log, nc.Close, nil
+	return r, func() { r.Close(); nc.Close() }, nil
 }
 
 // OpenData opens the log in the data folder of a server that is not running, by
@@ -59,10 +60,11 @@ func OpenData(ctx context.Context, dir string) (log History, close func(), err e
 		stop()
 		return nil, nil, err
 	}
-	if log, err = natslog.OpenReader(ctx, nc); err != nil {
+	r, err := natslog.OpenReader(ctx, nc)
+	if err != nil {
 		nc.Close()
 		stop()
 		return nil, nil, err
 	}
-	return log, func() { nc.Close(); stop() }, nil
+	return r, func() { r.Close(); nc.Close(); stop() }, nil
 }
