@@ -1,0 +1,235 @@
+package app
+
+import (
+	"errors"
+	"net/http"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/nats-io/nats.go"
+
+	"github.com/musterhq/muster/bus"
+	"github.com/musterhq/muster/bus/operator"
+	"github.com/musterhq/muster/cmd/internal/api"
+	"github.com/musterhq/muster/cmd/internal/auth"
+	"github.com/musterhq/muster/cmd/internal/config"
+	"github.com/musterhq/muster/cmd/internal/httpapi"
+	"github.com/musterhq/muster/domain"
+	"github.com/musterhq/muster/domain/lifecycle"
+)
+
+// matrix says for each route who gets in: nobody (no token), connector, reader,
+// operator, admin. What stands here is the rule, and is not taken from the code.
+const matrix = `
+GET  /healthz                                                         yes yes yes yes yes
+GET  /readyz                                                          yes yes yes yes yes
+POST /hooks/plain/shop                                                own own own own own
+GET  /metrics                                                         no  no  yes yes yes
+GET  /openapi.json                                                    no  yes yes yes yes
+GET  /openapi.yaml                                                    no  yes yes yes yes
+GET  /v1/errors                                                       no  yes yes yes yes
+GET  /v1/accounts                                                     no  no  yes yes yes
+GET  /v1/facets                                                       no  no  yes yes yes
+GET  /v1/accounts/{account}                                           no  yes yes yes yes
+GET  /v1/accounts/{account}/can                                       no  yes yes yes yes
+GET  /v1/accounts/{account}/why                                       no  no  yes yes yes
+GET  /v1/accounts/{account}/timeline                                  no  no  yes yes yes
+GET  /v1/accounts/{account}/messages/{message}                        no  no  yes yes yes
+GET  /v1/accounts/{account}/conversations/{contact}                   no  no  yes yes yes
+POST /v1/accounts/{account}/conversations/{contact}/claims            no  yes no  yes yes
+POST /v1/accounts/{account}/triggers                                  no  yes no  yes yes
+POST /v1/triggers                                                     no  yes no  yes yes
+GET  /v1/route                                                        no  no  yes yes yes
+GET  /v1/messages                                                     no  no  yes yes yes
+GET  /v1/conversations                                                no  no  yes yes yes
+GET  /v1/stats                                                        no  no  yes yes yes
+GET  /v1/distribution                                                 no  no  yes yes yes
+GET  /v1/distribution/history                                         no  no  yes yes yes
+GET  /v1/time-to-running                                              no  no  yes yes yes
+GET  /v1/transitions                                                  no  no  yes yes yes
+GET  /v1/digest                                                       no  no  yes yes yes
+GET  /v1/attention                                                    no  no  yes yes yes
+POST /v1/actions                                                      no  no  no  yes yes
+GET  /v1/alerts                                                       no  no  yes yes yes
+GET  /v1/alerts/deliveries                                            no  no  yes yes yes
+POST /v1/alerts/resend                                                no  no  no  yes yes
+POST /v1/alerts/test                                                  no  no  no  yes yes
+GET  /v1/machines                                                     no  no  yes yes yes
+GET  /v1/machines/{machine}                                           no  no  yes yes yes
+GET  /v1/machines/{machine}/diagram                                   no  no  yes yes yes
+GET  /v1/workers                                                      no  no  yes yes yes
+GET  /v1/connectors                                                   no  no  yes yes yes
+GET  /v1/inbox                                                        no  no  yes yes yes
+POST /v1/inbox/retry                                                  no  no  no  yes yes
+POST /v1/inbox/drop                                                   no  no  no  yes yes
+GET  /v1/tokens                                                       no  no  no  no  yes
+POST /v1/tokens                                                       no  no  no  no  yes
+POST /v1/tokens/revoke                                                no  no  no  no  yes
+GET  /v1/stream                                                       no  no  yes yes yes
+GET  /v1/no/such/path                                                 no  yes yes yes yes
+`
+
+// bodies are what a route must be given to be let further than the door.
+var bodies = map[string]string{
+	"/v1/accounts/{account}/triggers": `{"account":"acct-1","trigger":"start","source":"waha-1"}`,
+	"/v1/triggers":                    `{"account":"acct-2","trigger":"start","source":"waha-1"}` + "\n",
+	"/v1/accounts/{account}/conversations/{contact}/claims": `{"message":"m-1","side":"bot","handler":"h","source":"waha-1"}`,
+}
+
+func (s *server) try(t *testing.T, role auth.Role, method, path string) int {
+	t.Helper()
+	body := bodies[path]
+	if body == "" && method == http.MethodPost {
+		body = "{}"
+	}
+	for name, value := range map[string]string{"{account}": "acct-1", "{message}": "m-1", "{contact}": "c-1", "{machine}": "whatsapp@2"} {
+		path = strings.ReplaceAll(path, name, value)
+	}
+	code, _ := s.ask(t, role, method, path, body)
+	return code
+}
+
+// TestAuthorization asks every route as everybody.
+func TestAuthorization(t *testing.T) {
+	s := serving(t, func(o *Options) { o.Config.Connectors = []config.Connector{webhook("shop", "a secret of the shop")} })
+	send(t, s.client(t), "acct-1", "start")
+	s.everybody(t)
+	seen := map[string]bool{}
+	for line := range strings.Lines(strings.TrimSpace(matrix)) {
+		f := strings.Fields(line)
+		method, path := f[0], f[1]
+		seen[method+" "+path] = true
+		for i, role := range []auth.Role{"", auth.Connector, auth.Reader, auth.Operator, auth.Admin} {
+			code := s.try(t, role, method, path)
+			in := code != http.StatusUnauthorized && code != http.StatusForbidden
+			want := f[2+i]
+			switch {
+			case want == "own" && code != http.StatusUnauthorized: // its own proof is missing
+				t.Errorf("%s %s as %q: %d, want 401 of the source's own", method, path, role, code)
+			case want == "yes" && !in, want == "no" && in:
+				t.Errorf("%s %s as %q: %d, want in: %s", method, path, role, code, want)
+			case want == "no" && role == "" && code != http.StatusUnauthorized, want == "no" && role != "" && code != http.StatusForbidden:
+				t.Errorf("%s %s as %q: %d, want 401 of nobody and 403 of a role", method, path, role, code)
+			}
+		}
+	}
+	for _, r := range httpapi.Routes() {
+		if !seen[r.Method+" "+r.Path] {
+			t.Errorf("the matrix does not say who may use %s %s", r.Method, r.Path)
+		}
+	}
+	for _, other := range []string{"PUT", "DELETE", "PATCH", "HEAD"} {
+		for _, path := range []string{"/v1/tokens", "/metrics"} {
+			if code := s.try(t, auth.Connector, other, path); code < 400 {
+				t.Errorf("%s %s as a connector: %d", other, path, code)
+			}
+		}
+	}
+}
+
+// TestQueriesHaveNeeds: nobody forgets to say who may ask a question on the bus.
+func TestQueriesHaveNeeds(t *testing.T) {
+	for _, q := range New(Options{}).queries() {
+		if _, known := auth.QueryNeeds(q.Name); !known {
+			t.Errorf("nothing says who may ask %s", q.Name)
+		}
+	}
+}
+
+// TestConnectorsSpeakForTheirSources: over HTTP and over the bus alike.
+func TestConnectorsSpeakForTheirSources(t *testing.T) {
+	s := serving(t, nil)
+	s.everybody(t)
+	id, secret, _ := auth.Split(s.tokens[auth.Connector])
+	nc, err := bus.Connect(t.Context(), bus.ConnectConfig{URL: s.NATSURL(), User: id, Password: secret})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer nc.Close()
+	c := bus.NewClient(nc, bus.ClientConfig{BySource: true, Tries: 1, Timeout: time.Second})
+	for name, tt := range map[string]struct {
+		trigger domain.Trigger
+		body    string
+		may     bool
+	}{
+		"its own":          {domain.Trigger{Name: "start", Source: "waha-1"}, `{"account":"acct-1","trigger":"start","source":"waha-1"}`, true},
+		"another's":        {domain.Trigger{Name: "start", Source: "waha-2"}, `{"account":"acct-1","trigger":"start","source":"waha-2"}`, false},
+		"as an operator":   {domain.Trigger{Name: "stop", Source: "waha-1", By: domain.ByUser}, `{"account":"acct-1","trigger":"stop","source":"waha-1","by":"user"}`, false},
+		"forget":           {domain.Trigger{Name: "forget", Source: "waha-1"}, `{"account":"acct-1","trigger":"forget","source":"waha-1"}`, false},
+		"without a source": {domain.Trigger{Name: "start"}, `{"account":"acct-1","trigger":"start"}`, false},
+	} {
+		tr := tt.trigger
+		tr.Account, tr.Expect = "acct-1", domain.NoExpect
+		if _, err := c.Send(t.Context(), tr); (err == nil) != tt.may || err != nil && !errors.Is(err, bus.ErrNotAllowed) {
+			t.Errorf("%s, on the bus: %v, want let through: %v", name, err, tt.may)
+		}
+		code, text := s.ask(t, auth.Connector, http.MethodPost, "/v1/accounts/acct-1/triggers", tt.body)
+		if (code == http.StatusForbidden) == tt.may {
+			t.Errorf("%s, over HTTP: %d %s, want let through: %v", name, code, text, tt.may)
+		}
+		if code, text := s.ask(t, auth.Operator, http.MethodPost, "/v1/accounts/acct-1/triggers", tt.body); code == http.StatusForbidden {
+			t.Errorf("%s, over HTTP by an operator: %d %s", name, code, text)
+		}
+	}
+}
+
+// TestTokensOverTheBus makes the first token through an open server's bus, and ends
+// one, and finds both in the operators' log with who did it.
+func TestTokensOverTheBus(t *testing.T) {
+	s := serving(t, nil)
+	closed := make(chan struct{})
+	open, err := nats.Connect(s.NATSURL(), nats.NoReconnect(), nats.ClosedHandler(func(*nats.Conn) { close(closed) }))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer open.Close()
+	s.everybody(t)
+	<-closed // by the server: it asks everybody now
+	id, secret, _ := auth.Split(s.tokens[auth.Admin])
+	nc, err := bus.Connect(t.Context(), bus.ConnectConfig{URL: s.NATSURL(), User: id, Password: secret})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer nc.Close()
+	c := bus.NewClient(nc, bus.ClientConfig{})
+	reader, _, _ := auth.Split(s.tokens[auth.Reader])
+	var ended api.Token
+	if err := c.Query(t.Context(), api.TokenRevokeQuery, api.TokenRevokeRequest{ID: reader, By: "ada", Reason: "lost"}, &ended); err != nil || ended.Status != "revoked" {
+		t.Fatalf("%+v, %v", ended, err)
+	}
+	if code, _ := s.ask(t, auth.Reader, http.MethodGet, "/v1/stats", ""); code != http.StatusUnauthorized {
+		t.Errorf("with the revoked token: %d, want 401", code)
+	}
+	var list api.Tokens
+	if err := c.Query(t.Context(), api.TokensQuery, api.TokensRequest{}, &list); err != nil || len(list.Tokens) != 4 {
+		t.Fatalf("%d tokens, %v; want 4", len(list.Tokens), err)
+	}
+	var told []string
+	for e, err := range s.alerts.actions.Follow(t.Context(), 0) {
+		if err != nil {
+			t.Fatal(err)
+		}
+		told = append(told, string(e.Action.Action)+" by "+e.Action.By+" of "+e.Action.Target["token"])
+		if e.Action.Action == operator.Name("token_revoke") {
+			break
+		}
+	}
+	if len(told) != 5 || told[4] != "token_revoke by ada of "+reader || told[0] != "token_create by test of "+id {
+		t.Errorf("the operators' log has %q", told)
+	}
+	if err := c.Query(t.Context(), api.TokenRevokeQuery, api.TokenRevokeRequest{ID: "nonsense", By: "ada"}, nil); !errors.Is(err, bus.ErrNotFound) {
+		t.Errorf("an unknown token: %v, want ErrNotFound", err)
+	}
+}
+
+// TestNobodyCouldComeIn: an address that others reach, on data that was used, is
+// refused when there is neither a password nor a live token.
+func TestNobodyCouldComeIn(t *testing.T) {
+	cfg := settings(t)
+	cfg.HTTP = "0.0.0.0:0"
+	a := New(Options{Config: cfg, Machines: lifecycle.Registry()})
+	if err := a.Run(t.Context()); !errors.Is(err, bus.ErrCredentialsRequired) {
+		t.Errorf("Run: %v, want ErrCredentialsRequired", err)
+	}
+}
