@@ -26,7 +26,7 @@ run: build ## Build and serve on 127.0.0.1 (NATS 4222, HTTP 8080), data in ./mus
 
 .PHONY: test
 test: vet ## Vet, then every test under the race detector
-	$(GO) test -race -timeout 20m ./...
+	$(GO) test -race -timeout 40m ./...
 	@[ -w /dev/fuse ] || echo "NOTE: the power-cut tests DID NOT RUN: they need /dev/fuse and root, and this machine gives neither"
 	@command -v promtool >/dev/null || echo "NOTE: the alert rules WERE NOT TRIED: promtool is not installed (it comes with Prometheus)"
 
