@@ -8,9 +8,15 @@ import (
 	"github.com/musterhq/muster/domain"
 )
 
-// operatorsOnly are the triggers by which an account is administered: they say
+// administering are the triggers by which an account is administered: they say
 // nothing that a connector could have observed.
-var operatorsOnly = []string{"authority", "forget", "set_labels", "set_mode"}
+var administering = []string{"authority", "forget", "set_labels", "set_mode"}
+
+// OperatorsOnly says whether a trigger is one that only an operator may publish:
+// it says that a user did something, or it administers the account.
+func OperatorsOnly(t *domain.Trigger) bool {
+	return t.By == domain.ByUser || slices.Contains(administering, t.Name)
+}
 
 // ConnectorMay is nil when a connector that speaks for these sources may publish
 // the trigger, else an [*Error] of ErrNotAllowed that says why not. A connector
@@ -25,7 +31,7 @@ func ConnectorMay(t *domain.Trigger, sources ...string) error {
 		return refuse("the source is %q; this connector speaks for %q", t.Source, sources)
 	case t.By == domain.ByUser:
 		return refuse("a connector cannot say by user; what an operator does needs an operator's token")
-	case slices.Contains(operatorsOnly, t.Name):
+	case slices.Contains(administering, t.Name):
 		return refuse("%s needs an operator's token", t.Name)
 	}
 	return nil

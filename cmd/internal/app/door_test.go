@@ -3,6 +3,7 @@ package app
 import (
 	"errors"
 	"net/http"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -231,5 +232,40 @@ func TestNobodyCouldComeIn(t *testing.T) {
 	a := New(Options{Config: cfg, Machines: lifecycle.Registry()})
 	if err := a.Run(t.Context()); !errors.Is(err, bus.ErrCredentialsRequired) {
 		t.Errorf("Run: %v, want ErrCredentialsRequired", err)
+	}
+}
+
+// TestOperatorsAreAudited: who has stopped an account over HTTP stands in the
+// operators' log; what a connector tells does not.
+func TestOperatorsAreAudited(t *testing.T) {
+	s := serving(t, nil)
+	s.everybody(t)
+	for _, r := range []struct {
+		role       auth.Role
+		path, body string
+	}{
+		{auth.Connector, "/v1/accounts/acct-1/triggers", `{"trigger":"start","source":"waha-1"}`},
+		{auth.Operator, "/v1/accounts/acct-1/triggers", `{"trigger":"start","source":"cli"}`},
+		{auth.Operator, "/v1/accounts/acct-1/triggers", `{"trigger":"stop","by":"user","reason":{"code":"","text":"holiday"}}`},
+		{auth.Admin, "/v1/triggers", `{"account":"acct-1","trigger":"forget"}` + "\n"},
+	} {
+		if code, text := s.ask(t, r.role, http.MethodPost, r.path, r.body); code >= 400 {
+			t.Fatalf("%s as %s: %d %s", r.body, r.role, code, text)
+		}
+	}
+	var told []string
+	for e, err := range s.alerts.actions.Follow(t.Context(), 0) {
+		if err != nil {
+			t.Fatal(err)
+		}
+		if a := e.Action; a.Action == operatorTriggered {
+			told = append(told, a.By+": "+a.Target["trigger"]+" "+a.Target["account"]+" "+a.Target["outcome"]+" "+a.Reason)
+			if a.Target["trigger"] == "forget" {
+				break
+			}
+		}
+	}
+	if want := []string{"operator: stop acct-1 applied holiday", "admin: forget acct-1 applied "}; !slices.Equal(told, want) {
+		t.Errorf("the operators' log has %q, want %q", told, want)
 	}
 }

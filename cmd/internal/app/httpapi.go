@@ -25,7 +25,7 @@ func (a *App) startAPI(context.Context) error {
 	}
 	a.onEnd("HTTP API's connection", time.Second, func(context.Context) error { nc.Close(); return nil })
 	h, err := httpapi.New(httpapi.Config{
-		Queries: a.queries(), Sender: bus.NewClient(nc, bus.ClientConfig{}), Version: a.opts.Version,
+		Queries: a.queries(), Sender: audited{bus.NewClient(nc, bus.ClientConfig{}), a}, Version: a.opts.Version,
 		Guard:  func(need auth.Role, next http.Handler) http.Handler { return a.door.guard.Need(need, next) },
 		Live:   live.Config{Log: a.events, Follow: a.stream, Keep: streamKeeps, Logger: a.log.With("component", "stream")},
 		Logger: a.log.With("component", "http"),

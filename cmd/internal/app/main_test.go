@@ -126,7 +126,10 @@ func (s *server) ask(t *testing.T, role auth.Role, method, path, body string) (i
 	if err != nil {
 		t.Fatal(err)
 	}
-	if body != "" {
+	switch {
+	case strings.HasSuffix(body, "\n"): // lines
+		r.Header.Set("Content-Type", "application/x-ndjson")
+	case body != "":
 		r.Header.Set("Content-Type", "application/json")
 	}
 	if role != "" {
