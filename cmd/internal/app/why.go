@@ -41,7 +41,7 @@ func (a *App) why(ctx context.Context, r api.WhyRequest) (any, error) {
 	}
 	answer := a.whyOf(l, time.Now())
 	answer.evidence(records, whole)
-	return answer, nil
+	return answer.Why, nil
 }
 
 // whyAnswer is the answer while it is being made.

@@ -51,11 +51,6 @@ type operation struct {
 	change       func(*huma.Operation)
 }
 
-// everywhere are the statuses that any operation can answer with.
-var everywhere = []int{
-	http.StatusBadRequest, http.StatusUnauthorized, http.StatusForbidden, http.StatusTooManyRequests, http.StatusInternalServerError, http.StatusServiceUnavailable, http.StatusGatewayTimeout,
-}
-
 // huma makes huma's description of it.
 func (o *operation) huma() huma.Operation {
 	op := huma.Operation{
@@ -64,7 +59,7 @@ func (o *operation) huma() huma.Operation {
 		Extensions:      map[string]any{"x-" + RoleKey: string(o.role)},
 		MaxBodyBytes:    MaxBody,
 		BodyReadTimeout: 30 * time.Second,
-		Errors:          slices.Concat(everywhere, o.errors),
+		Errors:          slices.Clone(o.errors),
 
 		RejectUnknownQueryParameters: true,
 	}
@@ -213,14 +208,8 @@ func finish(doc *huma.OpenAPI) {
 	}
 	for _, item := range doc.Paths {
 		for _, op := range []*huma.Operation{item.Get, item.Post} {
-			if op == nil {
-				continue
-			}
-			if op.Metadata[judgesKey] == nil {
-				delete(op.Responses, "422") // huma's own; a request that is not valid is 400 here
-			}
-			if op.RequestBody != nil {
-				delete(op.RequestBody.Content, "application/octet-stream") // what is read by our decoder
+			if op != nil {
+				finishOperation(op)
 			}
 		}
 	}
@@ -230,6 +219,22 @@ func finish(doc *huma.OpenAPI) {
 		if !taken[name] && schemas[name].AdditionalProperties == false {
 			schemas[name].AdditionalProperties = nil
 		}
+	}
+}
+
+// finishOperation says what an operation answers when something fails: each status
+// of its own, and default for those that any operation can have.
+func finishOperation(op *huma.Operation) {
+	delete(op.Responses, "500")
+	if op.Metadata[judgesKey] == nil {
+		delete(op.Responses, "422") // huma's own; a request that is not valid is 400 here
+	}
+	op.Responses["default"] = &huma.Response{
+		Description: "What any operation can answer: 400, 401, 403, 429, 500, 503, 504",
+		Content:     map[string]*huma.MediaType{TypeProblem: {Schema: &huma.Schema{Ref: "#/components/schemas/Problem"}}},
+	}
+	if op.RequestBody != nil {
+		delete(op.RequestBody.Content, "application/octet-stream") // what is read by our decoder
 	}
 }
 
