@@ -9,6 +9,7 @@ import (
 	"github.com/musterhq/muster/cmd/internal/app"
 	"github.com/musterhq/muster/cmd/internal/buildinfo"
 	"github.com/musterhq/muster/cmd/internal/config"
+	"github.com/musterhq/muster/cmd/internal/redact"
 )
 
 func newServe(c *cli) *cobra.Command {
@@ -48,7 +49,7 @@ A flag wins over the environment (MUSTER_DATA for --data), that over the file of
 	return cmd
 }
 
-// newLogger is the program's own log, on stderr.
+// newLogger is the program's own log, on stderr, without tokens and telephone numbers.
 func newLogger(w io.Writer, cfg *config.Config) *slog.Logger {
 	var level slog.Level
 	if err := level.UnmarshalText([]byte(cfg.LogLevel)); err != nil {
@@ -56,7 +57,7 @@ func newLogger(w io.Writer, cfg *config.Config) *slog.Logger {
 	}
 	opts := &slog.HandlerOptions{Level: level}
 	if cfg.LogFormat == "json" {
-		return slog.New(slog.NewJSONHandler(w, opts))
+		return slog.New(redact.New(slog.NewJSONHandler(w, opts)))
 	}
-	return slog.New(slog.NewTextHandler(w, opts))
+	return slog.New(redact.New(slog.NewTextHandler(w, opts)))
 }
