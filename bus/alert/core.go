@@ -65,7 +65,8 @@ type Seen struct {
 	Source    string
 	Labels    map[string]string
 	Needs     []Need
-	Quiet     bool // what is new in it stood before alerts were turned on
+	Quiet     bool   // what is new in it stood before alerts were turned on
+	Trace     string // the event's W3C trace context; "" = none
 }
 
 // Core decides which alerts are made and what is sent when. It has no clock and
@@ -226,7 +227,7 @@ func (c *Core) observe(s *Seen, now time.Time) {
 		}
 		i := &item{
 			Account: string(s.Account), Kind: n.Kind, Since: n.Since, Reason: n.Reason, Source: s.Source, Labels: s.Labels,
-			Part: s.Partition, Seq: s.Seq, Opened: s.At, Quiet: s.Quiet,
+			Part: s.Partition, Seq: s.Seq, Opened: s.At, Quiet: s.Quiet, Trace: s.Trace,
 		}
 		c.do(change{Open: i})
 		if !s.Quiet {

@@ -36,6 +36,10 @@ type Config struct {
 	Damaged []domain.AccountID
 	Version string       // of the program, for receivers
 	Logger  *slog.Logger // default: discarded
+
+	// Tried, when set, is called after each try with the time at which it began,
+	// from the goroutine that made it. It must not change the delivery.
+	Tried func(d *Delivery, began time.Time, r Result)
 }
 
 // Actions are what operators did: an operator.Log.
@@ -210,7 +214,11 @@ func (e *Engine) send(ctx context.Context, d Delivery) {
 	endpoint := e.core.byName[d.Endpoint]
 	e.flying++
 	e.wg.Go(func() {
+		began := time.Now()
 		r := e.sender.Send(ctx, endpoint, &d)
+		if e.cfg.Tried != nil {
+			e.cfg.Tried(&d, began, r)
+		}
 		if ctx.Err() != nil {
 			return // it was broken off: nothing is known, and it is tried again after the start
 		}

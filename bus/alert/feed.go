@@ -127,7 +127,7 @@ func seenOf(j *domain.Judge, id domain.AccountID, a *domain.Account, damage stri
 	s := Seen{Account: id}
 	last := true
 	if e != nil {
-		s.At = e.Recorded
+		s.At, s.Trace = e.Recorded, e.Traceparent
 	}
 	if a != nil {
 		s.Source, s.Labels = a.Source, a.Labels

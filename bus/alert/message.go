@@ -56,7 +56,7 @@ func (c *Core) alertOf(t Type, g *group, i *item, now time.Time) *Delivery {
 	}
 	return &Delivery{
 		ID:       nameOf("alert_", t, i.Kind, i.Account, i.Part, i.Seq, g.Endpoint, nth),
-		Endpoint: g.Endpoint, Type: t, Kind: i.Kind, Account: i.Account, Incident: g.ID, Body: bodyOf(t, data, now),
+		Endpoint: g.Endpoint, Type: t, Kind: i.Kind, Account: i.Account, Incident: g.ID, Trace: i.Trace, Body: bodyOf(t, data, now),
 	}
 }
 
@@ -85,8 +85,19 @@ func (c *Core) incidentAlert(t Type, g *group, accounts int, sample []string, no
 	}
 	return &Delivery{
 		ID:       nameOf("alert_", t, g.ID, g.Endpoint, nth),
-		Endpoint: g.Endpoint, Type: t, Kind: g.Kind, Incident: g.ID, Body: bodyOf(t, data, now),
+		Endpoint: g.Endpoint, Type: t, Kind: g.Kind, Incident: g.ID, Trace: c.traceOf(g, sample), Body: bodyOf(t, data, now),
 	}
+}
+
+// traceOf is the trace context of an incident: that of the first account named
+// which has one.
+func (c *Core) traceOf(g *group, sample []string) string {
+	for _, a := range sample {
+		if i := c.st.items[a][g.Kind]; i != nil && i.Trace != "" {
+			return i.Trace
+		}
+	}
+	return ""
 }
 
 func of(before, text string) string {

@@ -59,6 +59,9 @@ func (s *httpSender) Send(ctx context.Context, e *Endpoint, d *Delivery) Result 
 	}
 	req.Header.Set("Content-Type", "application/json")
 	req.Header.Set("User-Agent", s.agent)
+	if d.Trace != "" {
+		req.Header.Set("traceparent", d.Trace)
+	}
 	resp, err := s.client.Do(req)
 	if err != nil {
 		if cause := context.Cause(bounded); cause != nil {

@@ -15,9 +15,10 @@ type item struct {
 	Labels  map[string]string `json:"l,omitempty"`
 	Part    int               `json:"p"` // partition and sequence of the event that opened it
 	Seq     uint64            `json:"q"`
-	Opened  int64             `json:"t"`           // when Muster learnt of it, unix ns
-	Quiet   bool              `json:"z,omitempty"` // it stood already when alerts were turned on
-	Routed  bool              `json:"d,omitempty"` // its debounce is over: it was given to the endpoints' groups
+	Opened  int64             `json:"t"`            // when Muster learnt of it, unix ns
+	Quiet   bool              `json:"z,omitempty"`  // it stood already when alerts were turned on
+	Routed  bool              `json:"d,omitempty"`  // its debounce is over: it was given to the endpoints' groups
+	Trace   string            `json:"tp,omitempty"` // W3C trace context of the event that opened it
 }
 
 // phase is where a member of a group is.
@@ -106,7 +107,8 @@ type Delivery struct {
 	Account  string `json:"a,omitempty"` // "" = of the incident
 	Incident string `json:"in,omitempty"`
 	Body     string `json:"b"`
-	Made     int64  `json:"t"` // unix ns
+	Trace    string `json:"tp,omitempty"` // W3C trace context of the event that it is about
+	Made     int64  `json:"t"`            // unix ns
 	Status   Status `json:"st"`
 	Attempts int    `json:"x,omitempty"`
 	Next     int64  `json:"nx,omitempty"` // when it is tried next, unix ns

@@ -10,6 +10,7 @@ import (
 	"github.com/musterhq/muster/cmd/internal/buildinfo"
 	"github.com/musterhq/muster/cmd/internal/config"
 	"github.com/musterhq/muster/cmd/internal/redact"
+	"github.com/musterhq/muster/cmd/internal/telemetry"
 )
 
 func newServe(c *cli) *cobra.Command {
@@ -41,6 +42,9 @@ A flag wins over the environment (MUSTER_DATA for --data), that over the file of
 			}
 			if cfg.LogTransitions {
 				opts.Transitions = c.err
+			}
+			if opts.Tracer, err = telemetry.OpenTracer(cmd.Context(), opts.Version); err != nil {
+				return as(errUsage, err)
 			}
 			return app.New(opts).Run(cmd.Context())
 		},

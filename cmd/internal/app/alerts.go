@@ -147,7 +147,7 @@ func (a *App) runAlerts(ctx context.Context, begun func()) error {
 	engine, err := alert.Open(owned, alert.Config{
 		Settings: a.cfg.Alerts.Settings, NC: a.alerts.nc, Replicas: a.events.Replicas(), Log: a.events, Source: source,
 		Judge: a.judge, Look: a.lookForAlerts, Accounts: a.set.Accounts, Actions: a.alerts.actions,
-		Damaged: a.alerts.hurt(), Version: a.opts.Version, Logger: a.log.With("component", "alerts"),
+		Damaged: a.alerts.hurt(), Version: a.opts.Version, Logger: a.log.With("component", "alerts"), Tried: a.triedAlert(),
 	})
 	if err != nil {
 		return err

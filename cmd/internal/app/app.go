@@ -41,6 +41,8 @@ type Options struct {
 	Origins  map[string]string // where each machine came from, by its name; for people
 	Version  string            // of the program
 	Logger   *slog.Logger      // default: discarded
+	// Tracer makes the spans of triggers; Run ends it. nil: there are none.
+	Tracer *telemetry.Tracer
 	// Transitions gets the line of every transition; nil: none is written.
 	Transitions io.Writer
 }
@@ -78,6 +80,7 @@ type App struct {
 	api      atomic.Pointer[httpapi.API]      // nil until HTTP is served under /v1
 	door     door
 	metrics  *telemetry.Metrics
+	tracer   *telemetry.Tracer               // nil: no traces
 	barrier  atomic.Pointer[barrier.Barrier] // nil until the log is open, or with an external server
 	polls    *reconcile.Reconciler
 
@@ -106,7 +109,7 @@ func New(opts Options) *App {
 	}
 	a.stage.set("starting")
 	a.door.make(a)
-	a.metrics = telemetry.New(a.sources())
+	a.metrics, a.tracer = telemetry.New(a.sources()), opts.Tracer
 	return a
 }
 
@@ -159,6 +162,9 @@ const (
 func (a *App) start(ctx context.Context) error {
 	begin := time.Now()
 	defer debug.SetGCPercent(debug.SetGCPercent(startGC)) // back to what it was
+	if a.tracer != nil {
+		a.onEnd("traces", 5*time.Second, a.closeTracer)
+	}
 	steps := []struct {
 		stage string
 		do    func(context.Context) error
@@ -298,7 +304,7 @@ func (a *App) openWriters(ctx context.Context) error {
 		OnEvents: lineWriter(a.opts.Transitions),
 		Writer:   func(p int) uint64 { return o.revisions[p].Load() },
 		Hold:     a.holdDeadlines,
-		Observer: a.metrics.Writers,
+		Observer: a.tracer.Observer(a.metrics.Writers),
 	})
 	if err != nil {
 		return fmt.Errorf("open the writers: %w", err)
@@ -346,7 +352,7 @@ func (a *App) startBus(context.Context) error {
 	// whose trigger was taken are still answered.
 	a.onEnd("writers", 30*time.Second, a.set.Close)
 	commands, err := dispatch.Register(a.svc, dispatch.Config{
-		Judge: a.set, Partitions: a.events.Partitions(), Logger: a.log.With("component", "commands"),
+		Judge: a.judged(), Partitions: a.events.Partitions(), Logger: a.log.With("component", "commands"),
 	})
 	if err != nil {
 		return fmt.Errorf("open the bus: %w", err)

@@ -17,7 +17,7 @@ import (
 // Without connectors there is none: every path is unknown.
 func (a *App) startHooks(ctx context.Context) error {
 	cfg := hub.Config{Memory: &hub.MapMemory{}, Logger: a.log.With("component", "hooks")}
-	live := &hub.Live{Writers: a.set, Fold: a.foldAccount}
+	live := &hub.Live{Writers: a.judged(), Fold: a.foldAccount}
 	cfg.Ledger = live
 	if len(a.cfg.Connectors) > 0 {
 		nc, err := a.Connect("muster hooks")

@@ -45,7 +45,7 @@ func (a *App) startHTTP(ctx context.Context) error {
 	}
 	a.cfg.HTTP = l.Addr().String()
 	srv := &http.Server{
-		Handler: a.handler(), TLSConfig: a.door.tls, ReadHeaderTimeout: 5 * time.Second, IdleTimeout: 2 * time.Minute,
+		Handler: a.tracer.HTTP(a.handler(), httpapi.Prefix, hub.Prefix), TLSConfig: a.door.tls, ReadHeaderTimeout: 5 * time.Second, IdleTimeout: 2 * time.Minute,
 		ErrorLog: slog.NewLogLogger(a.log.With("component", "http").Handler(), slog.LevelDebug), // clients' faults
 	}
 	serve := srv.Serve

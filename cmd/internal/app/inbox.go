@@ -100,7 +100,7 @@ func (a *App) startInbox(context.Context) error {
 	}
 	a.onEnd("inbox forwarding", time.Second, func(context.Context) error { nc.Close(); return nil })
 	a.inbox.reader, err = inbox.NewReader(inbox.Config{
-		Store: a.inbox.store, Judge: a.set, History: a.events, Owner: bus.NewClient(nc, bus.ClientConfig{}),
+		Store: a.inbox.store, Judge: a.judged(), History: a.events, Owner: bus.NewClient(nc, bus.ClientConfig{}),
 		Reads:  func() bool { return a.set.Owns(inboxReader) },
 		Logger: a.log.With("component", "inbox"),
 	})

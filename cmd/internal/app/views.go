@@ -59,7 +59,7 @@ func (a *App) openViews(context.Context) error {
 		return fmt.Errorf("open the views: poison: %w", err)
 	}
 	runner, err := projections.New(projections.Config{
-		History: v.history, Source: v.tee, Roster: roster,
+		History: v.history, Source: a.tracer.Source(v.tee, a.isReady), Roster: roster,
 		Views:  []projections.View{v.accounts, v.distribution, v.transitions, v.readytime, v.attention, v.route, v.stays, v.talk},
 		Blobs:  a.blobs,
 		Poison: poison, PoisonOf: poisonOf,

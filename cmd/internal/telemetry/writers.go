@@ -21,6 +21,8 @@ type Writers struct {
 	failed  prometheus.Observer // answers without a verdict
 	fsync   prometheus.Histogram
 
+	passes *passes // nil: nobody asks for them
+
 	mu    sync.Mutex
 	last  map[int]uint64    // by partition
 	taken map[int]time.Time // snapshots, by partition
@@ -96,6 +98,10 @@ func (w *Writers) Snapshot(partition int, taken time.Time) {
 	w.taken[partition] = taken
 }
 
+// keepPasses keeps the times of the barrier's passes from now on. It comes before
+// the writers begin.
+func (w *Writers) keepPasses() { w.passes = &passes{last: map[int]passed{}} }
+
 func (w *Writers) positions() map[int]uint64 {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -125,8 +131,12 @@ func (w *Writers) Barrier(b barrier) *Barrier { return &Barrier{barrier: b, w: w
 
 // Pass is the barrier's own, with its time taken.
 func (b *Barrier) Pass(partition, acked int, last uint64) error {
-	begin := time.Now()
+	began := time.Now()
 	err := b.barrier.Pass(partition, acked, last)
-	b.w.fsync.Observe(time.Since(begin).Seconds())
+	ended := time.Now()
+	b.w.fsync.Observe(ended.Sub(began).Seconds())
+	if b.w.passes != nil {
+		b.w.passes.note(partition, began, ended)
+	}
 	return err
 }
