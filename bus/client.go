@@ -130,6 +130,12 @@ func (c *Client) command(t *domain.Trigger) (*nats.Msg, error) {
 func (c *Client) request(ctx context.Context, m *nats.Msg) (*nats.Msg, error) {
 	bounded, cancel := context.WithTimeout(ctx, c.cfg.Timeout)
 	defer cancel()
+	look := time.AfterFunc(forbiddenAfter, func() {
+		if c.forbidden(m.Subject) {
+			cancel()
+		}
+	})
+	defer look.Stop()
 	answer, err := c.nc.RequestMsgWithContext(bounded, m)
 	switch {
 	case err == nil:
@@ -152,6 +158,10 @@ func (c *Client) request(ctx context.Context, m *nats.Msg) (*nats.Msg, error) {
 		return nil, fmt.Errorf("%w: %w", ErrUnreachable, err)
 	}
 }
+
+// forbiddenAfter is when an attempt without an answer is looked at: a message that
+// was refused gets none, and nobody need wait for it.
+const forbiddenAfter = 250 * time.Millisecond
 
 // forbidden says whether the server has refused a message on the subject. It says
 // so beside the request, which gets no answer.

@@ -1,8 +1,14 @@
 package app
 
 import (
+	"crypto/tls"
+	"crypto/x509"
+	"encoding/pem"
 	"errors"
 	"net/http"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
@@ -267,5 +273,62 @@ func TestOperatorsAreAudited(t *testing.T) {
 	}
 	if want := []string{"operator: stop acct-1 applied holiday", "admin: forget acct-1 applied "}; !slices.Equal(told, want) {
 		t.Errorf("the operators' log has %q, want %q", told, want)
+	}
+}
+
+// TestTLS serves both listeners with a certificate.
+func TestTLS(t *testing.T) {
+	pair := httptest.NewUnstartedServer(nil) // it has a certificate for 127.0.0.1
+	pair.StartTLS()
+	pair.Close()
+	key, err := x509.MarshalPKCS8PrivateKey(pair.TLS.Certificates[0].PrivateKey)
+	if err != nil {
+		t.Fatal(err)
+	}
+	dir := t.TempDir()
+	cert, private := filepath.Join(dir, "cert.pem"), filepath.Join(dir, "key.pem")
+	for path, block := range map[string]*pem.Block{
+		cert: {Type: "CERTIFICATE", Bytes: pair.Certificate().Raw}, private: {Type: "PRIVATE KEY", Bytes: key},
+	} {
+		if err := os.WriteFile(path, pem.EncodeToMemory(block), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	s := serving(t, func(o *Options) {
+		o.Config.TLSCert, o.Config.TLSKey, o.Config.Password = cert, private, "s3cret"
+	})
+	nc, err := bus.Connect(t.Context(), bus.ConnectConfig{URL: s.NATSURL(), User: "muster", Password: "s3cret", CA: cert})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer nc.Close()
+	if !nc.TLSRequired() {
+		t.Errorf("the NATS listener at %s asks for no TLS", s.NATSURL())
+	}
+	send(t, bus.NewClient(nc, bus.ClientConfig{}), "acct-1", "start")
+
+	pool := x509.NewCertPool()
+	pool.AddCert(pair.Certificate())
+	web := &http.Transport{TLSClientConfig: &tls.Config{RootCAs: pool}}
+	defer web.CloseIdleConnections()
+	for user, code := range map[string]int{"muster": http.StatusOK, "": http.StatusUnauthorized} {
+		r, err := http.NewRequestWithContext(t.Context(), http.MethodGet, "https://"+s.HTTPAddr()+"/v1/accounts/acct-1", nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if user != "" {
+			r.SetBasicAuth(user, "s3cret")
+		}
+		resp, err := web.RoundTrip(r)
+		if err != nil {
+			t.Fatal(err)
+		}
+		_ = resp.Body.Close()
+		if resp.StatusCode != code {
+			t.Errorf("as %q: %d, want %d", user, resp.StatusCode, code)
+		}
+	}
+	if code, _ := s.ask(t, "", http.MethodGet, "/healthz", ""); code != http.StatusBadRequest {
+		t.Errorf("without TLS: %d, want 400", code)
 	}
 }
