@@ -129,10 +129,9 @@ func (a *API) accountRoutes() {
 
 func (a *API) oneAccount(tag string) {
 	add(a, operation{
-		method: http.MethodGet, path: "/v1/accounts/{account}", id: "getAccount", role: needs(api.GetQuery), tag: tag,
+		method: http.MethodGet, path: "/v1/accounts/{account}", id: "getAccount", role: needs(api.GetQuery), question: api.GetQuery, tag: tag,
 		summary: "One account: state, since, conditions, what it can do", errors: missing, change: notModified,
 	}, a.getAccount)
-	a.asked[api.GetQuery] = true
 	get[canInput, api.Can](a, operation{
 		path: "/v1/accounts/{account}/can", id: "can", tag: tag, summary: "May this account read, send or bulk now? If not, why and until when",
 		description: "The answer is never behind a verdict that was given.", errors: missing,

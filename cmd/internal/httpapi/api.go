@@ -60,7 +60,6 @@ type API struct {
 	huma    huma.API
 	live    *live.Hub
 	routes  []Route
-	asked   map[string]bool // questions that an operation asks
 	guarded map[auth.Role]http.Handler
 	needs   map[string]auth.Role // by pattern
 	docs    struct{ json, yaml []byte }
@@ -74,7 +73,7 @@ type API struct {
 
 // New returns the API. Close ends it.
 func New(cfg Config) (*API, error) {
-	a := &API{cfg: cfg, queries: map[string]query.Handler{}, asked: map[string]bool{}, mux: http.NewServeMux()}
+	a := &API{cfg: cfg, queries: map[string]query.Handler{}, mux: http.NewServeMux()}
 	a.defaults()
 	for _, q := range cfg.Queries {
 		a.queries[q.Name] = q.Handle

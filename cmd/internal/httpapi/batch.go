@@ -79,8 +79,10 @@ func (a *API) batchRoute(tag string, judged []int) {
 	})
 }
 
-// serveBatch judges a body line by line.
+// serveBatch judges a body line by line. A body that ends early ends the request's
+// context; what was read of it is judged and answered all the same.
 func (a *API) serveBatch(ctx context.Context, w http.ResponseWriter, r *http.Request) {
+	ctx = context.WithoutCancel(ctx)
 	b := &batch{
 		api: a, http: http.NewResponseController(w), out: bufio.NewWriterSize(w, flushAt),
 		lines: newLineReader(r.Body, MaxBody), room: make(chan struct{}, batchTokens),
@@ -99,7 +101,7 @@ func (a *API) serveBatch(ctx context.Context, w http.ResponseWriter, r *http.Req
 	err := a.cfg.Sender.SendMany(ctx, b.triggers(ctx), batchWindow, b.sent)
 	close(stop)
 	flusher.Wait()
-	b.finish(ctx, err)
+	b.finish(err)
 }
 
 // batch is one body being judged. Lines wait in a queue in the order of the body;
@@ -124,8 +126,8 @@ type batchLine struct {
 	answer []byte
 }
 
-// triggers reads the body. It ends with the body, with ctx or the API, or when the
-// client does not read.
+// triggers reads the body. It ends with the body, with the API, or when the client
+// does not read.
 func (b *batch) triggers(ctx context.Context) iter.Seq[domain.Trigger] {
 	return func(yield func(domain.Trigger) bool) {
 		for {
@@ -135,9 +137,10 @@ func (b *batch) triggers(ctx context.Context) iter.Seq[domain.Trigger] {
 				return
 			}
 			line, t := b.read(ctx)
-			if b.ended != nil || !b.enqueue(ctx, line) {
+			if b.ended != nil {
 				return
 			}
+			b.enqueue(line)
 			if line.answer == nil && !yield(t) {
 				return
 			}
@@ -178,20 +181,15 @@ func (b *batch) read(ctx context.Context) (l batchLine, t domain.Trigger) {
 var endOfBody = &Problem{}
 
 // enqueue waits for room and adds a line; it is answered at once when it can be and
-// all before it are. false: ctx has ended.
-func (b *batch) enqueue(ctx context.Context, l batchLine) bool {
+// all before it are.
+func (b *batch) enqueue(l batchLine) {
 	for range l.tokens {
-		select {
-		case b.room <- struct{}{}:
-		case <-ctx.Done():
-			return false
-		}
+		b.room <- struct{}{}
 	}
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	b.queue = append(b.queue, l)
 	b.drain()
-	return true
 }
 
 // sent takes what became of the first trigger in the queue that is judged.
@@ -272,14 +270,14 @@ func (b *batch) flushing(stop <-chan struct{}) {
 
 // finish ends the answer. One that is not whole is broken off, so that no client
 // takes it for whole.
-func (b *batch) finish(ctx context.Context, err error) {
+func (b *batch) finish(err error) {
 	if b.ended != nil && b.ended != endOfBody {
 		b.mu.Lock()
 		b.write(problemLine(0, b.ended))
 		b.mu.Unlock()
 	}
 	b.flush()
-	if b.failed || err != nil || ctx.Err() != nil {
+	if b.failed || err != nil {
 		panic(http.ErrAbortHandler)
 	}
 }

@@ -18,7 +18,8 @@ type historyInput struct {
 
 type readyTimeInput struct {
 	Waits
-	By string `query:"by" enum:"machine,source,label,reason" doc:"group by this, too"`
+	By     string `query:"by" enum:"machine,source,label,reason" doc:"group by this, too"`
+	Window string `query:"window" doc:"a duration such as 24h: only what began in so much time up to now, from a full hour on, or beyond 48h from a midnight (UTC) on, 90 days at most. Not with by"`
 }
 
 type transitionsInput struct {
@@ -47,7 +48,7 @@ func (a *API) fleetRoutes() {
 		path: "/v1/time-to-running", id: "timeToRunning", tag: tag, summary: "How long accounts take to reach RUNNING, all together and by group",
 		description: "Quantiles are Kaplan-Meier estimates that count the accounts which still wait; null where too many do. mean_s is of those that reached RUNNING.",
 	}, api.ReadyTimeQuery, func(in *readyTimeInput) (any, error) {
-		return api.ReadyTimeRequest{By: in.By, WaitFor: in.waitFor()}, nil
+		return api.ReadyTimeRequest{By: in.By, Window: in.Window, WaitFor: in.waitFor()}, nil
 	})
 	get[transitionsInput, api.Transitions](a, operation{
 		path: "/v1/transitions", id: "transitions", tag: tag, summary: "Which edges are taken, what is rejected, why accounts log out",

@@ -16,19 +16,19 @@ const TypeProblem = "application/problem+json"
 
 // Problem is an answer that is not what was asked for.
 type Problem struct {
-	Type    string   `json:"type" doc:"a reference to the code's row under /v1/errors" format:"uri-reference"`
-	Title   string   `json:"title" doc:"the status in words"`
-	Status  int      `json:"status,omitempty" doc:"the HTTP status; absent in a line of a batch and at the end of a stream, where there is none"`
-	Code    string   `json:"code" doc:"what went wrong; stable, and listed under /v1/errors"`
-	Detail  string   `json:"detail" doc:"a sentence for people"`
-	Retry   bool     `json:"retry" doc:"the same request can succeed later"`
-	Unknown bool     `json:"unknown,omitempty" doc:"it is not known whether the trigger was stored: send it again with the same id"`
-	Errors  []Fault  `json:"errors,omitempty" doc:"each fault of an invalid request"`
-	Verdict *Verdict `json:"verdict,omitempty" doc:"what was judged, when the problem is a verdict"`
+	Type    string       `json:"type" doc:"a reference to the code's row under /v1/errors" format:"uri-reference"`
+	Title   string       `json:"title" doc:"the status in words"`
+	Status  int          `json:"status,omitempty" doc:"the HTTP status; absent in a line of a batch and at the end of a stream, where there is none"`
+	Code    string       `json:"code" doc:"what went wrong; stable, and listed under /v1/errors"`
+	Detail  string       `json:"detail" doc:"a sentence for people"`
+	Retry   bool         `json:"retry" doc:"the same request can succeed later"`
+	Unknown bool         `json:"unknown,omitempty" doc:"it is not known whether the trigger was stored: send it again with the same id"`
+	Errors  []InputFault `json:"errors,omitempty" doc:"each fault of an invalid request"`
+	Verdict *Verdict     `json:"verdict,omitempty" doc:"what was judged, when the problem is a verdict"`
 }
 
-// Fault is one fault of a request.
-type Fault struct {
+// InputFault is one fault of a request.
+type InputFault struct {
 	Where  string `json:"where" doc:"e.g. query.limit or body.trigger"`
 	Detail string `json:"detail"`
 }
@@ -86,7 +86,7 @@ func invalid(detail string) *Problem { return NewProblem(CodeInvalid, detail) }
 // fault is an invalid request with one fault.
 func fault(where, detail string) *Problem {
 	p := invalid(where + ": " + detail)
-	p.Errors = []Fault{{Where: where, Detail: detail}}
+	p.Errors = []InputFault{{Where: where, Detail: detail}}
 	return p
 }
 
@@ -147,10 +147,10 @@ func humaError(status int, msg string, errs ...error) huma.StatusError {
 	}
 	p := NewProblem(code, msg)
 	for _, err := range errs {
-		f := Fault{Detail: err.Error()}
+		f := InputFault{Detail: err.Error()}
 		var d huma.ErrorDetailer
 		if errors.As(err, &d) {
-			f = Fault{Where: d.ErrorDetail().Location, Detail: d.ErrorDetail().Message}
+			f = InputFault{Where: d.ErrorDetail().Location, Detail: d.ErrorDetail().Message}
 		}
 		p.Errors = append(p.Errors, f)
 	}

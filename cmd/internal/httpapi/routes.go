@@ -47,7 +47,8 @@ type operation struct {
 	tag          string
 	summary      string
 	description  string
-	errors       []int // statuses beside those that every operation has
+	question     string // of the bus, which it asks; "" = none
+	errors       []int  // statuses beside those that every operation has
 	change       func(*huma.Operation)
 }
 
@@ -62,6 +63,9 @@ func (o *operation) huma() huma.Operation {
 		Errors:          slices.Clone(o.errors),
 
 		RejectUnknownQueryParameters: true,
+	}
+	if o.question != "" {
+		op.Extensions["x-question"] = o.question
 	}
 	if slices.Contains(o.errors, http.StatusUnprocessableEntity) {
 		op.Metadata[judgesKey] = true
@@ -98,8 +102,7 @@ type signed interface{ sign(by string) }
 // question is an operation that is a row of the table of questions. Who may ask it
 // is the same as on the bus.
 func question[I, R any](a *API, o operation, name string, request func(*I) (any, error)) {
-	o.role, _ = auth.QueryNeeds(name)
-	a.asked[name] = true
+	o.role, o.question = needs(name), name
 	add(a, o, func(ctx context.Context, in *I) (*out[R], error) {
 		if c, ok := any(in).(signed); ok {
 			if who := auth.From(ctx); who != nil && who.Token != "" {

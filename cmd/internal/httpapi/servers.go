@@ -82,6 +82,13 @@ func (a *API) serverRoutes() {
 	post[body[api.SettleRequest], api.Settled](a, operation{
 		path: "/v1/inbox/drop", id: "dropInbox", tag: tag, errors: missing, summary: "Forget parked messages: one, or all",
 	}, api.InboxDropQuery, settle)
+	get[struct{}, api.Projections](a, operation{
+		path: "/v1/projections", id: "listProjections", tag: tag, summary: "The views: whether each is up to date, what it has passed over, how its rebuild goes on",
+	}, api.ProjectionsQuery, func(*struct{}) (any, error) { return api.ProjectionsRequest{}, nil })
+	post[body[api.RebuildRequest], api.Projection](a, operation{
+		path: "/v1/projections/rebuild", id: "rebuildProjection", tag: tag, errors: []int{http.StatusNotFound, http.StatusConflict},
+		summary: "Fold a view anew beside the one that answers; the answer comes when that has begun",
+	}, api.RebuildQuery, (*body[api.RebuildRequest]).request)
 	add(a, operation{
 		method: http.MethodGet, path: "/v1/errors", id: "listCodes", role: auth.Any, tag: tag, summary: "The codes of problems, and what each means",
 	}, func(context.Context, *struct{}) (*out[CodeList], error) {
@@ -125,11 +132,11 @@ func (a *API) machineRoutes() {
 		path: "/v1/machines", id: "listMachines", tag: tag, summary: "The transition tables by which triggers are judged, in numbers",
 	}, api.MachinesQuery, func(*struct{}) (any, error) { return api.MachinesRequest{}, nil })
 	add(a, operation{
-		method: http.MethodGet, path: "/v1/machines/{machine}", id: "getMachine", role: needs(api.MachinesQuery), tag: tag,
+		method: http.MethodGet, path: "/v1/machines/{machine}", id: "getMachine", role: needs(api.MachinesQuery), question: api.MachinesQuery, tag: tag,
 		summary: "One machine, with its table as YAML and its diagrams", errors: missing,
 	}, a.getMachine)
 	add(a, operation{
-		method: http.MethodGet, path: "/v1/machines/{machine}/diagram", id: "getDiagram", role: needs(api.MachinesQuery), tag: tag,
+		method: http.MethodGet, path: "/v1/machines/{machine}/diagram", id: "getDiagram", role: needs(api.MachinesQuery), question: api.MachinesQuery, tag: tag,
 		summary: "One machine's diagram as text", errors: missing,
 		change: func(op *huma.Operation) {
 			op.Responses = map[string]*huma.Response{"200": {

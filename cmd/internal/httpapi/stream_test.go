@@ -83,32 +83,58 @@ func (c *subscriber) next() (e event, err error) {
 }
 
 // follow reads events of one account until its version is reached, and wants each
-// version once, in order. It returns the name of the last event read.
+// version once, in order.
 func (c *subscriber) follow(account string, from, to uint64) error {
 	for from < to {
 		e, err := c.next()
+		if err == nil && e.name != "" {
+			from, err = e.after(account, from)
+		}
 		if err != nil {
 			return fmt.Errorf("after version %d: %w", from, err)
 		}
-		if e.name == "" {
-			continue
-		}
-		var got struct {
-			Account string
-			Version uint64
-		}
-		if e.name != "event" || json.Unmarshal([]byte(e.data), &got) != nil {
-			return fmt.Errorf("after version %d: %+v", from, e)
-		}
-		if got.Account != account {
-			continue
-		}
-		if got.Version != from+1 {
-			return fmt.Errorf("version %d follows %d", got.Version, from)
-		}
-		from = got.Version
 	}
 	return nil
+}
+
+// after is the account's version with this event, which must be the one that
+// follows on from.
+func (e *event) after(account string, from uint64) (uint64, error) {
+	var got struct {
+		Account string
+		Version uint64
+	}
+	if e.name != "event" || json.Unmarshal([]byte(e.data), &got) != nil {
+		return from, fmt.Errorf("%+v is no event", *e)
+	}
+	switch {
+	case got.Account != account:
+		return from, nil
+	case got.Version != from+1:
+		return from, fmt.Errorf("version %d follows %d", got.Version, from)
+	}
+	return got.Version, nil
+}
+
+// toTheEnd reads on to the last event, with the same care as follow, and returns
+// the version that was reached and the code of the end.
+func (c *subscriber) toTheEnd(account string, from uint64) (version uint64, code string, err error) {
+	for {
+		e, err := c.next()
+		if err != nil {
+			return from, "", fmt.Errorf("after version %d: %w", from, err)
+		}
+		if e.name == "end" {
+			var why struct{ Code string }
+			err := json.Unmarshal([]byte(e.data), &why)
+			return from, why.Code, err
+		}
+		if e.name == "event" {
+			if from, err = e.after(account, from); err != nil {
+				return from, "", err
+			}
+		}
+	}
 }
 
 // end reads on to the last event and returns its code.
@@ -148,26 +174,29 @@ func TestStreamToManyOverARestart(t *testing.T) {
 	ctx, cancel := context.WithTimeout(context.Background(), 3*within)
 	defer cancel()
 	s.count("acct-1", 1)
-	clients := make([]*subscriber, many)
-	for i := range clients {
-		c, err := s.subscribe(ctx, "", "")
-		if err != nil {
-			t.Fatalf("subscriber %d: %v", i, err)
+	clients, reached := make([]*subscriber, many), make([]uint64, many)
+	subscribe := func(from int) {
+		t.Helper()
+		for i := from; i < many; i++ {
+			id := ""
+			if clients[i] != nil {
+				id = clients[i].id
+			}
+			c, err := s.subscribe(ctx, "", id)
+			if err != nil {
+				t.Fatalf("subscriber %d: %v", i, err)
+			}
+			t.Cleanup(func() { _ = c.body.Close() })
+			clients[i] = c
 		}
-		defer c.body.Close()
-		clients[i] = c
 	}
-	all := func(from, to uint64, then func(i int, c *subscriber) error) {
+	all := func(do func(i int, c *subscriber) error) {
 		t.Helper()
 		var wg sync.WaitGroup
 		var failed atomic.Int64
 		for i, c := range clients[1:] { // the first is stuck
 			wg.Go(func() {
-				err := c.follow("acct-1", from, to)
-				if err == nil && then != nil {
-					err = then(i, c)
-				}
-				if err != nil && failed.Add(1) <= 3 {
+				if err := do(i+1, c); err != nil && failed.Add(1) <= 3 {
 					t.Errorf("subscriber %d: %v", i+1, err)
 				}
 			})
@@ -177,31 +206,28 @@ func TestStreamToManyOverARestart(t *testing.T) {
 			t.Fatalf("%d of %d subscribers failed", n, many-1)
 		}
 	}
+
+	subscribe(0)
 	s.count("acct-1", first)
-	all(1, 1+first, nil)
+	all(func(_ int, c *subscriber) error { return c.follow("acct-1", 1, 1+first) })
+
 	s.count("acct-1", second)
 	ended := make(chan struct{})
 	go func() { defer close(ended); s.end() }()
-	all(1+first, 1+first+second, func(_ int, c *subscriber) error {
-		code, err := c.end()
+	all(func(i int, c *subscriber) error {
+		version, code, err := c.toTheEnd("acct-1", 1+first)
 		if err == nil && code != "shutting_down" {
 			err = fmt.Errorf("the last event says %q", code)
 		}
+		reached[i] = version
 		return err
 	})
 	<-ended
 
 	s = start(t, dir)
 	s.count("acct-1", third) // while nobody is there
-	for i, c := range clients[1:] {
-		again, err := s.subscribe(ctx, "", c.id)
-		if err != nil {
-			t.Fatalf("subscriber %d comes back: %v", i+1, err)
-		}
-		defer again.body.Close()
-		clients[i+1] = again
-	}
-	all(1+first+second, 1+first+second+third, nil)
+	subscribe(1)
+	all(func(i int, c *subscriber) error { return c.follow("acct-1", reached[i], 1+first+second+third) })
 }
 
 func TestStreamFilters(t *testing.T) {

@@ -756,10 +756,10 @@ type Facets struct {
 
 // Fault defines model for Fault.
 type Fault struct {
-	Detail string `json:"detail"`
-
-	// Where e.g. query.limit or body.trigger
-	Where string `json:"where"`
+	Account   string `json:"account"`
+	Error     string `json:"error"`
+	Partition int64  `json:"partition"`
+	Seq       int64  `json:"seq"`
 }
 
 // History defines model for History.
@@ -797,6 +797,14 @@ type Incident struct {
 	Sample   []string `json:"sample"`
 	Since    string   `json:"since"`
 	Source   string   `json:"source"`
+}
+
+// InputFault defines model for InputFault.
+type InputFault struct {
+	Detail string `json:"detail"`
+
+	// Where e.g. query.limit or body.trigger
+	Where string `json:"where"`
 }
 
 // Machine defines model for Machine.
@@ -924,7 +932,7 @@ type Problem struct {
 	Detail string `json:"detail"`
 
 	// Errors each fault of an invalid request
-	Errors *[]Fault `json:"errors,omitempty"`
+	Errors *[]InputFault `json:"errors,omitempty"`
 
 	// Retry the same request can succeed later
 	Retry bool `json:"retry"`
@@ -945,6 +953,25 @@ type Problem struct {
 	Verdict *Verdict `json:"verdict,omitempty"`
 }
 
+// Projection defines model for Projection.
+type Projection struct {
+	Faults  *[]Fault `json:"faults,omitempty"`
+	Halted  *[]int64 `json:"halted,omitempty"`
+	Name    string   `json:"name"`
+	Parked  *int64   `json:"parked,omitempty"`
+	Rebuild *Rebuild `json:"rebuild,omitempty"`
+	State   string   `json:"state"`
+	Version int64    `json:"version"`
+}
+
+// Projections defines model for Projections.
+type Projections struct {
+	Alarms      map[string]int64 `json:"alarms"`
+	AsOf        map[string]int64 `json:"as_of"`
+	Projections []Projection     `json:"projections"`
+	SavedAt     *string          `json:"saved_at,omitempty"`
+}
+
 // ReadyTime defines model for ReadyTime.
 type ReadyTime struct {
 	AsOf       map[string]int64               `json:"as_of"`
@@ -953,6 +980,24 @@ type ReadyTime struct {
 	Groups     *map[string]StatsTimeToRunning `json:"groups,omitempty"`
 	Onboarding StatsEpisodes                  `json:"onboarding"`
 	Recovery   StatsEpisodes                  `json:"recovery"`
+}
+
+// Rebuild defines model for Rebuild.
+type Rebuild struct {
+	Done      int64    `json:"done"`
+	Ended     *string  `json:"ended,omitempty"`
+	Failed    *string  `json:"failed,omitempty"`
+	LeftS     *float64 `json:"left_s,omitempty"`
+	PerSecond float64  `json:"per_second"`
+	Running   bool     `json:"running"`
+	Started   string   `json:"started"`
+	Total     int64    `json:"total"`
+}
+
+// RebuildRequest defines model for RebuildRequest.
+type RebuildRequest struct {
+	MaxRate *float64 `json:"max_rate,omitempty"`
+	Name    string   `json:"name"`
 }
 
 // ResendRequest defines model for ResendRequest.
@@ -1666,6 +1711,9 @@ type TimeToRunningParams struct {
 	// By group by this, too
 	By *TimeToRunningParamsBy `form:"by,omitempty" json:"by,omitempty"`
 
+	// Window a duration such as 24h: only what began in so much time up to now, from a full hour on, or beyond 48h from a midnight (UTC) on, 90 days at most. Not with by
+	Window *string `form:"window,omitempty" json:"window,omitempty"`
+
 	// MusterWaitFor the same as wait_for
 	MusterWaitFor *string `json:"Muster-Wait-For,omitempty"`
 }
@@ -1714,6 +1762,9 @@ type DropInboxJSONRequestBody = SettleRequest
 
 // RetryInboxJSONRequestBody defines body for RetryInbox for application/json ContentType.
 type RetryInboxJSONRequestBody = SettleRequest
+
+// RebuildProjectionJSONRequestBody defines body for RebuildProjection for application/json ContentType.
+type RebuildProjectionJSONRequestBody = RebuildRequest
 
 // CreateTokenJSONRequestBody defines body for CreateToken for application/json ContentType.
 type CreateTokenJSONRequestBody = TokenCreateRequest
@@ -2022,6 +2073,25 @@ type ClientInterface interface {
 	//
 	// Corresponds with GET /v1/messages (the `ListMessages` operationId).
 	ListMessages(ctx context.Context, params *ListMessagesParams, reqEditors ...RequestEditorFn) (*http.Response, error)
+
+	// ListProjections The views: whether each is up to date, what it has passed over, how its rebuild goes on
+	//
+	// Corresponds with GET /v1/projections (the `ListProjections` operationId).
+	ListProjections(ctx context.Context, reqEditors ...RequestEditorFn) (*http.Response, error)
+
+	// RebuildProjectionWithBody Fold a view anew beside the one that answers; the answer comes when that has begun
+	//
+	// Takes any type of body and a specified content type.
+	//
+	// Corresponds with POST /v1/projections/rebuild (the `RebuildProjection` operationId).
+	RebuildProjectionWithBody(ctx context.Context, contentType string, body io.Reader, reqEditors ...RequestEditorFn) (*http.Response, error)
+
+	// RebuildProjection Fold a view anew beside the one that answers; the answer comes when that has begun
+	//
+	// Takes a body of the `application/json` content type.
+	//
+	// Corresponds with POST /v1/projections/rebuild (the `RebuildProjection` operationId).
+	RebuildProjection(ctx context.Context, body RebuildProjectionJSONRequestBody, reqEditors ...RequestEditorFn) (*http.Response, error)
 
 	// Route Accounts that may be used for a send, the one used longest ago first
 	//
@@ -2682,6 +2752,55 @@ func (c *Client) GetDiagram(ctx context.Context, machine string, params *GetDiag
 // Corresponds with GET /v1/messages (the `ListMessages` operationId).
 func (c *Client) ListMessages(ctx context.Context, params *ListMessagesParams, reqEditors ...RequestEditorFn) (*http.Response, error) {
 	req, err := NewListMessagesRequest(c.Server, params)
+	if err != nil {
+		return nil, err
+	}
+	req = req.WithContext(ctx)
+	if err := c.applyEditors(ctx, req, reqEditors); err != nil {
+		return nil, err
+	}
+	return c.Client.Do(req)
+}
+
+// ListProjections The views: whether each is up to date, what it has passed over, how its rebuild goes on
+//
+// Corresponds with GET /v1/projections (the `ListProjections` operationId).
+func (c *Client) ListProjections(ctx context.Context, reqEditors ...RequestEditorFn) (*http.Response, error) {
+	req, err := NewListProjectionsRequest(c.Server)
+	if err != nil {
+		return nil, err
+	}
+	req = req.WithContext(ctx)
+	if err := c.applyEditors(ctx, req, reqEditors); err != nil {
+		return nil, err
+	}
+	return c.Client.Do(req)
+}
+
+// RebuildProjectionWithBody Fold a view anew beside the one that answers; the answer comes when that has begun
+//
+// Takes any type of body and a specified content type.
+//
+// Corresponds with POST /v1/projections/rebuild (the `RebuildProjection` operationId).
+func (c *Client) RebuildProjectionWithBody(ctx context.Context, contentType string, body io.Reader, reqEditors ...RequestEditorFn) (*http.Response, error) {
+	req, err := NewRebuildProjectionRequestWithBody(c.Server, contentType, body)
+	if err != nil {
+		return nil, err
+	}
+	req = req.WithContext(ctx)
+	if err := c.applyEditors(ctx, req, reqEditors); err != nil {
+		return nil, err
+	}
+	return c.Client.Do(req)
+}
+
+// RebuildProjection Fold a view anew beside the one that answers; the answer comes when that has begun
+//
+// Takes a body of the `application/json` content type.
+//
+// Corresponds with POST /v1/projections/rebuild (the `RebuildProjection` operationId).
+func (c *Client) RebuildProjection(ctx context.Context, body RebuildProjectionJSONRequestBody, reqEditors ...RequestEditorFn) (*http.Response, error) {
+	req, err := NewRebuildProjectionRequest(c.Server, body)
 	if err != nil {
 		return nil, err
 	}
@@ -5172,6 +5291,73 @@ func NewListMessagesRequest(server string, params *ListMessagesParams) (*http.Re
 	return req, nil
 }
 
+// NewListProjectionsRequest constructs an http.Request for the ListProjections method
+func NewListProjectionsRequest(server string) (*http.Request, error) {
+	var err error
+
+	serverURL, err := url.Parse(server)
+	if err != nil {
+		return nil, err
+	}
+
+	operationPath := fmt.Sprintf("/v1/projections")
+	if operationPath[0] == '/' {
+		operationPath = "." + operationPath
+	}
+
+	queryURL, err := serverURL.Parse(operationPath)
+	if err != nil {
+		return nil, err
+	}
+
+	req, err := http.NewRequest(http.MethodGet, queryURL.String(), nil)
+	if err != nil {
+		return nil, err
+	}
+
+	return req, nil
+}
+
+// NewRebuildProjectionRequest calls the generic RebuildProjection builder with application/json body
+func NewRebuildProjectionRequest(server string, body RebuildProjectionJSONRequestBody) (*http.Request, error) {
+	var bodyReader io.Reader
+	buf, err := json.Marshal(body)
+	if err != nil {
+		return nil, err
+	}
+	bodyReader = bytes.NewReader(buf)
+	return NewRebuildProjectionRequestWithBody(server, "application/json", bodyReader)
+}
+
+// NewRebuildProjectionRequestWithBody constructs an http.Request for the RebuildProjection method, with any body, and a specified content type
+func NewRebuildProjectionRequestWithBody(server string, contentType string, body io.Reader) (*http.Request, error) {
+	var err error
+
+	serverURL, err := url.Parse(server)
+	if err != nil {
+		return nil, err
+	}
+
+	operationPath := fmt.Sprintf("/v1/projections/rebuild")
+	if operationPath[0] == '/' {
+		operationPath = "." + operationPath
+	}
+
+	queryURL, err := serverURL.Parse(operationPath)
+	if err != nil {
+		return nil, err
+	}
+
+	req, err := http.NewRequest(http.MethodPost, queryURL.String(), body)
+	if err != nil {
+		return nil, err
+	}
+
+	req.Header.Add("Content-Type", contentType)
+
+	return req, nil
+}
+
 // NewRouteRequest constructs an http.Request for the Route method
 func NewRouteRequest(server string, params *RouteParams) (*http.Request, error) {
 	var err error
@@ -5526,6 +5712,18 @@ func NewTimeToRunningRequest(server string, params *TimeToRunningParams) (*http.
 		if params.By != nil {
 
 			if queryFrag, err := runtime.StyleParamWithOptions("form", false, "by", *params.By, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationQuery, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			} else {
+				for _, qp := range strings.Split(queryFrag, "&") {
+					rawQueryFragments = append(rawQueryFragments, qp)
+				}
+			}
+
+		}
+
+		if params.Window != nil {
+
+			if queryFrag, err := runtime.StyleParamWithOptions("form", false, "window", *params.Window, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationQuery, Type: "string", Format: ""}); err != nil {
 				return nil, err
 			} else {
 				for _, qp := range strings.Split(queryFrag, "&") {
@@ -6165,6 +6363,27 @@ type ClientWithResponsesInterface interface {
 	//
 	// Corresponds with GET /v1/messages (the `ListMessages` operationId).
 	ListMessagesWithResponse(ctx context.Context, params *ListMessagesParams, reqEditors ...RequestEditorFn) (*ListMessagesResponse, error)
+
+	// ListProjectionsWithResponse The views: whether each is up to date, what it has passed over, how its rebuild goes on
+	//
+	// Returns a wrapper object for the known response body format(s).
+	//
+	// Corresponds with GET /v1/projections (the `ListProjections` operationId).
+	ListProjectionsWithResponse(ctx context.Context, reqEditors ...RequestEditorFn) (*ListProjectionsResponse, error)
+
+	// RebuildProjectionWithBodyWithResponse Fold a view anew beside the one that answers; the answer comes when that has begun
+	//
+	// Takes any type of body and a specified content type, and returns a wrapper object for the known response body format(s).
+	//
+	// Corresponds with POST /v1/projections/rebuild (the `RebuildProjection` operationId).
+	RebuildProjectionWithBodyWithResponse(ctx context.Context, contentType string, body io.Reader, reqEditors ...RequestEditorFn) (*RebuildProjectionResponse, error)
+
+	// RebuildProjectionWithResponse Fold a view anew beside the one that answers; the answer comes when that has begun
+	//
+	// Takes a body of the `application/json` content type, and returns a wrapper object for the known response body format(s).
+	//
+	// Corresponds with POST /v1/projections/rebuild (the `RebuildProjection` operationId).
+	RebuildProjectionWithResponse(ctx context.Context, body RebuildProjectionJSONRequestBody, reqEditors ...RequestEditorFn) (*RebuildProjectionResponse, error)
 
 	// RouteWithResponse Accounts that may be used for a send, the one used longest ago first
 	//
@@ -7941,6 +8160,130 @@ func (r ListMessagesResponse) ContentType() string {
 	return ""
 }
 
+type ListProjectionsResponse struct {
+	Body         []byte
+	HTTPResponse *http.Response
+	// JSON200 the response for an HTTP 200 `application/json` response
+	JSON200 *Projections
+	// ApplicationproblemJSONDefault the response for an HTTP default `application/problem+json` response
+	ApplicationproblemJSONDefault *Problem
+}
+
+// GetJSON200 returns the response for an HTTP 200 `application/json` response
+func (r ListProjectionsResponse) GetJSON200() *Projections {
+	return r.JSON200
+}
+
+// GetApplicationproblemJSONDefault returns the response for an HTTP default `application/problem+json` response
+func (r ListProjectionsResponse) GetApplicationproblemJSONDefault() *Problem {
+	return r.ApplicationproblemJSONDefault
+}
+
+// GetBody returns the raw response body bytes
+func (r ListProjectionsResponse) GetBody() []byte {
+	return r.Body
+}
+
+// Status returns HTTPResponse.Status
+func (r ListProjectionsResponse) Status() string {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.Status
+	}
+	return http.StatusText(0)
+}
+
+// StatusCode returns HTTPResponse.StatusCode
+func (r ListProjectionsResponse) StatusCode() int {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.StatusCode
+	}
+	return 0
+}
+
+// ContentType is a convenience method to retrieve the Content-Type value from the HTTP response headers
+func (r ListProjectionsResponse) ContentType() string {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.Header.Get("Content-Type")
+	}
+	return ""
+}
+
+type RebuildProjectionResponse struct {
+	Body         []byte
+	HTTPResponse *http.Response
+	// JSON200 the response for an HTTP 200 `application/json` response
+	JSON200 *Projection
+	// ApplicationproblemJSON404 the response for an HTTP 404 `application/problem+json` response
+	ApplicationproblemJSON404 *Problem
+	// ApplicationproblemJSON409 the response for an HTTP 409 `application/problem+json` response
+	ApplicationproblemJSON409 *Problem
+	// ApplicationproblemJSON413 the response for an HTTP 413 `application/problem+json` response
+	ApplicationproblemJSON413 *Problem
+	// ApplicationproblemJSON415 the response for an HTTP 415 `application/problem+json` response
+	ApplicationproblemJSON415 *Problem
+	// ApplicationproblemJSONDefault the response for an HTTP default `application/problem+json` response
+	ApplicationproblemJSONDefault *Problem
+}
+
+// GetJSON200 returns the response for an HTTP 200 `application/json` response
+func (r RebuildProjectionResponse) GetJSON200() *Projection {
+	return r.JSON200
+}
+
+// GetApplicationproblemJSON404 returns the response for an HTTP 404 `application/problem+json` response
+func (r RebuildProjectionResponse) GetApplicationproblemJSON404() *Problem {
+	return r.ApplicationproblemJSON404
+}
+
+// GetApplicationproblemJSON409 returns the response for an HTTP 409 `application/problem+json` response
+func (r RebuildProjectionResponse) GetApplicationproblemJSON409() *Problem {
+	return r.ApplicationproblemJSON409
+}
+
+// GetApplicationproblemJSON413 returns the response for an HTTP 413 `application/problem+json` response
+func (r RebuildProjectionResponse) GetApplicationproblemJSON413() *Problem {
+	return r.ApplicationproblemJSON413
+}
+
+// GetApplicationproblemJSON415 returns the response for an HTTP 415 `application/problem+json` response
+func (r RebuildProjectionResponse) GetApplicationproblemJSON415() *Problem {
+	return r.ApplicationproblemJSON415
+}
+
+// GetApplicationproblemJSONDefault returns the response for an HTTP default `application/problem+json` response
+func (r RebuildProjectionResponse) GetApplicationproblemJSONDefault() *Problem {
+	return r.ApplicationproblemJSONDefault
+}
+
+// GetBody returns the raw response body bytes
+func (r RebuildProjectionResponse) GetBody() []byte {
+	return r.Body
+}
+
+// Status returns HTTPResponse.Status
+func (r RebuildProjectionResponse) Status() string {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.Status
+	}
+	return http.StatusText(0)
+}
+
+// StatusCode returns HTTPResponse.StatusCode
+func (r RebuildProjectionResponse) StatusCode() int {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.StatusCode
+	}
+	return 0
+}
+
+// ContentType is a convenience method to retrieve the Content-Type value from the HTTP response headers
+func (r RebuildProjectionResponse) ContentType() string {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.Header.Get("Content-Type")
+	}
+	return ""
+}
+
 type RouteResponse struct {
 	Body         []byte
 	HTTPResponse *http.Response
@@ -8984,6 +9327,45 @@ func (c *ClientWithResponses) ListMessagesWithResponse(ctx context.Context, para
 		return nil, err
 	}
 	return ParseListMessagesResponse(rsp)
+}
+
+// ListProjectionsWithResponse The views: whether each is up to date, what it has passed over, how its rebuild goes on
+//
+// Returns a wrapper object for the known response body format(s).
+//
+// Corresponds with GET /v1/projections (the `ListProjections` operationId).
+func (c *ClientWithResponses) ListProjectionsWithResponse(ctx context.Context, reqEditors ...RequestEditorFn) (*ListProjectionsResponse, error) {
+	rsp, err := c.ListProjections(ctx, reqEditors...)
+	if err != nil {
+		return nil, err
+	}
+	return ParseListProjectionsResponse(rsp)
+}
+
+// RebuildProjectionWithBodyWithResponse Fold a view anew beside the one that answers; the answer comes when that has begun
+//
+// Takes any type of body and a specified content type, and returns a wrapper object for the known response body format(s).
+//
+// Corresponds with POST /v1/projections/rebuild (the `RebuildProjection` operationId).
+func (c *ClientWithResponses) RebuildProjectionWithBodyWithResponse(ctx context.Context, contentType string, body io.Reader, reqEditors ...RequestEditorFn) (*RebuildProjectionResponse, error) {
+	rsp, err := c.RebuildProjectionWithBody(ctx, contentType, body, reqEditors...)
+	if err != nil {
+		return nil, err
+	}
+	return ParseRebuildProjectionResponse(rsp)
+}
+
+// RebuildProjectionWithResponse Fold a view anew beside the one that answers; the answer comes when that has begun
+//
+// Takes a body of the `application/json` content type, and returns a wrapper object for the known response body format(s).
+//
+// Corresponds with POST /v1/projections/rebuild (the `RebuildProjection` operationId).
+func (c *ClientWithResponses) RebuildProjectionWithResponse(ctx context.Context, body RebuildProjectionJSONRequestBody, reqEditors ...RequestEditorFn) (*RebuildProjectionResponse, error) {
+	rsp, err := c.RebuildProjection(ctx, body, reqEditors...)
+	if err != nil {
+		return nil, err
+	}
+	return ParseRebuildProjectionResponse(rsp)
 }
 
 // RouteWithResponse Accounts that may be used for a send, the one used longest ago first
@@ -10411,6 +10793,100 @@ func ParseListMessagesResponse(rsp *http.Response) (*ListMessagesResponse, error
 			return nil, err
 		}
 		response.JSON200 = &dest
+
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && true:
+		var dest Problem
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.ApplicationproblemJSONDefault = &dest
+
+	}
+
+	return response, nil
+}
+
+// ParseListProjectionsResponse parses an HTTP response from a ListProjectionsWithResponse call
+func ParseListProjectionsResponse(rsp *http.Response) (*ListProjectionsResponse, error) {
+	bodyBytes, err := io.ReadAll(rsp.Body)
+	defer func() { _ = rsp.Body.Close() }()
+	if err != nil {
+		return nil, err
+	}
+
+	response := &ListProjectionsResponse{
+		Body:         bodyBytes,
+		HTTPResponse: rsp,
+	}
+
+	switch {
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 200:
+		var dest Projections
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.JSON200 = &dest
+
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && true:
+		var dest Problem
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.ApplicationproblemJSONDefault = &dest
+
+	}
+
+	return response, nil
+}
+
+// ParseRebuildProjectionResponse parses an HTTP response from a RebuildProjectionWithResponse call
+func ParseRebuildProjectionResponse(rsp *http.Response) (*RebuildProjectionResponse, error) {
+	bodyBytes, err := io.ReadAll(rsp.Body)
+	defer func() { _ = rsp.Body.Close() }()
+	if err != nil {
+		return nil, err
+	}
+
+	response := &RebuildProjectionResponse{
+		Body:         bodyBytes,
+		HTTPResponse: rsp,
+	}
+
+	switch {
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 200:
+		var dest Projection
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.JSON200 = &dest
+
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 404:
+		var dest Problem
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.ApplicationproblemJSON404 = &dest
+
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 409:
+		var dest Problem
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.ApplicationproblemJSON409 = &dest
+
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 413:
+		var dest Problem
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.ApplicationproblemJSON413 = &dest
+
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 415:
+		var dest Problem
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.ApplicationproblemJSON415 = &dest
 
 	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && true:
 		var dest Problem
