@@ -103,7 +103,7 @@ func Open(ctx context.Context, nc *nats.Conn, cfg KitConfig) (*Kit, error) {
 	if err != nil {
 		return nil, fmt.Errorf("open worker: %w", err)
 	}
-	k := &Kit{cfg: cfg, nc: nc, client: bus.NewClient(nc, bus.ClientConfig{Tries: 1 << 30}), accounts: map[string]*Account{}}
+	k := &Kit{cfg: cfg, nc: nc, client: bus.NewClient(nc, bus.ClientConfig{Tries: 1 << 30, BySource: true}), accounts: map[string]*Account{}}
 	k.ctx, k.cancel = context.WithCancel(context.Background())
 	k.taking, k.refuse = context.WithCancel(k.ctx)
 	own := cfg.Config

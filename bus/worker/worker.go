@@ -128,7 +128,7 @@ func Start(ctx context.Context, nc *nats.Conn, cfg Config) (*Worker, error) {
 }
 
 func (w *Worker) start(ctx context.Context) (err error) {
-	if w.told, err = w.nc.Subscribe(nats.NewInbox(), w.hear); err != nil {
+	if w.told, err = w.nc.Subscribe(w.nc.NewInbox(), w.hear); err != nil {
 		return err
 	}
 	if err = w.helloUntil(ctx, w.cfg.Continues); err != nil {

@@ -1,6 +1,7 @@
 package app
 
 import (
+	"context"
 	"crypto/tls"
 	"crypto/x509"
 	"encoding/pem"
@@ -18,6 +19,7 @@ import (
 
 	"github.com/musterhq/muster/bus"
 	"github.com/musterhq/muster/bus/operator"
+	"github.com/musterhq/muster/bus/worker"
 	"github.com/musterhq/muster/cmd/internal/api"
 	"github.com/musterhq/muster/cmd/internal/auth"
 	"github.com/musterhq/muster/cmd/internal/config"
@@ -330,5 +332,53 @@ func TestTLS(t *testing.T) {
 	}
 	if code, _ := s.ask(t, "", http.MethodGet, "/healthz", ""); code != http.StatusBadRequest {
 		t.Errorf("without TLS: %d, want 400", code)
+	}
+}
+
+// TestAConnectorsTokenIsEnough for a connector that is made with the worker kit:
+// hello, beats, what it says, and hearing what is wanted of its account.
+func TestAConnectorsTokenIsEnough(t *testing.T) {
+	s := serving(t, nil)
+	s.everybody(t)
+	id, secret, _ := auth.Split(s.tokens[auth.Connector])
+	nc, err := bus.Connect(t.Context(), bus.ConnectConfig{URL: s.NATSURL(), User: id, Password: secret})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer nc.Close()
+	connected := make(chan struct{})
+	ctx, cancel := context.WithCancel(t.Context())
+	ended := make(chan error, 1)
+	go func() {
+		ended <- worker.Serve(ctx, nc, worker.KitConfig{
+			Config:   worker.Config{Name: "waha-1", Boot: "b-1"},
+			Accounts: []string{"acct-1"},
+			Connector: worker.Connector{Connect: func(ctx context.Context, a *worker.Account) error {
+				if _, err := a.Say(ctx, "qr_received"); err != nil {
+					return err
+				}
+				close(connected)
+				<-ctx.Done()
+				return nil
+			}},
+		})
+	}()
+	defer func() {
+		cancel()
+		if err := <-ended; err != nil {
+			t.Error(err)
+		}
+	}()
+	until(t, "the worker lives", func() bool { return s.workerNumbers()["live"] == 1 })
+	if code, text := s.ask(t, auth.Operator, http.MethodPost, "/v1/accounts/acct-1/triggers", `{"trigger":"start","by":"user"}`); code != http.StatusOK {
+		t.Fatalf("start: %d %s", code, text)
+	}
+	select {
+	case <-connected:
+	case <-time.After(within):
+		t.Fatal("the connector did not hear that its account is to run, or could not say what came of it")
+	}
+	if err := nc.LastError(); err != nil {
+		t.Errorf("the server has refused something: %v", err)
 	}
 }
