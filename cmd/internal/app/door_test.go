@@ -72,6 +72,8 @@ GET  /v1/connectors                                                   no  no  ye
 GET  /v1/inbox                                                        no  no  yes yes yes
 POST /v1/inbox/retry                                                  no  no  no  yes yes
 POST /v1/inbox/drop                                                   no  no  no  yes yes
+GET  /v1/projections                                                  no  no  yes yes yes
+POST /v1/projections/rebuild                                          no  no  no  yes yes
 GET  /v1/tokens                                                       no  no  no  no  yes
 POST /v1/tokens                                                       no  no  no  no  yes
 POST /v1/tokens/revoke                                                no  no  no  no  yes
