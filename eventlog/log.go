@@ -114,6 +114,11 @@ type Log interface {
 	// Account yields the account's records with Seq >= from, oldest first.
 	Account(ctx context.Context, account string, from uint64) iter.Seq2[Record, error]
 
+	// Back yields the account's records with Seq <= from, the last one first.
+	// What it costs grows with the records that are taken and not with the log,
+	// if from is the sequence of one of them.
+	Back(ctx context.Context, account string, from uint64) iter.Seq2[Record, error]
+
 	// Read yields the partition's records with Seq > after, up to the last one
 	// stored when Read began, in order, and ends. An error ends it, too.
 	Read(ctx context.Context, partition int, after uint64) iter.Seq2[Record, error]

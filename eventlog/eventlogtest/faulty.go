@@ -21,6 +21,7 @@ const (
 	OpSync    Op = "sync"
 	OpLast    Op = "last"
 	OpAccount Op = "account"
+	OpBack    Op = "back"
 	OpRead    Op = "read"
 	OpFollow  Op = "follow"
 	OpInfo    Op = "info"
@@ -206,6 +207,10 @@ func (l *faultyLog) Info(ctx context.Context, partition int) (eventlog.Info, err
 
 func (l *faultyLog) Account(ctx context.Context, account string, from uint64) iter.Seq2[eventlog.Record, error] {
 	return l.faults.tear(ctx, OpAccount, l.log.Account(ctx, account, from))
+}
+
+func (l *faultyLog) Back(ctx context.Context, account string, from uint64) iter.Seq2[eventlog.Record, error] {
+	return l.faults.tear(ctx, OpBack, l.log.Back(ctx, account, from))
 }
 
 func (l *faultyLog) Read(ctx context.Context, partition int, after uint64) iter.Seq2[eventlog.Record, error] {

@@ -67,6 +67,46 @@ func testAccountFrom(t *testing.T, open Open) {
 	}
 }
 
+func testBackFrom(t *testing.T, open Open) {
+	log := open(t, 1)
+	seqs := fill(t, log, 9) // a has 1 3 5 7 9
+	for _, c := range []struct {
+		from uint64
+		want []string
+	}{
+		{0, nil},
+		{1, []string{"0"}},
+		{seqs[4], []string{"4", "2", "0"}},
+		{seqs[5], []string{"4", "2", "0"}}, // another account's
+		{seqs[8], []string{"8", "6", "4", "2", "0"}},
+		{seqs[8] + 1000, []string{"8", "6", "4", "2", "0"}},
+	} {
+		var got []string
+		for _, r := range MustCollect(t, log.Back(t.Context(), "a", c.from)) {
+			got = append(got, string(r.Data))
+			if r.Account != "a" || r.Partition != 0 || r.Time == 0 || r.Seq == 0 {
+				t.Errorf("back from %d: %+v", c.from, r)
+			}
+		}
+		if !slices.Equal(got, c.want) {
+			t.Errorf("back from %d: %q, want %q", c.from, got, c.want)
+		}
+	}
+	if got := MustCollect(t, log.Back(t.Context(), "nobody", seqs[8])); len(got) != 0 {
+		t.Errorf("an unknown account has %d records", len(got))
+	}
+	for r := range log.Back(t.Context(), "a", seqs[8]) { // who has enough stops
+		if r.Seq == seqs[6] {
+			break
+		}
+	}
+	ended, cancel := context.WithCancel(t.Context())
+	cancel()
+	if got, err := Collect(log.Back(ended, "a", seqs[8])); !errors.Is(err, context.Canceled) {
+		t.Errorf("with an ended context: %d records and %v", len(got), err)
+	}
+}
+
 func testReadEndsWhereItBegan(t *testing.T, open Open) {
 	log := open(t, 1)
 	if got := MustCollect(t, log.Read(t.Context(), 0, 0)); len(got) != 0 {

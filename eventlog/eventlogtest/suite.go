@@ -28,6 +28,7 @@ func Run(t *testing.T, open Open) {
 		{"PartitionsAreApart", testPartitionsAreApart},
 		{"Last", testLast},
 		{"AccountFrom", testAccountFrom},
+		{"BackFrom", testBackFrom},
 		{"ReadEndsWhereItBegan", testReadEndsWhereItBegan},
 		{"ReadAfter", testReadAfter},
 		{"ReadStopsEarly", testReadStopsEarly},

@@ -10,6 +10,7 @@ import (
 	"context"
 	"fmt"
 	"iter"
+	"slices"
 	"strconv"
 	"sync"
 	"sync/atomic"
@@ -133,6 +134,23 @@ func (l *Log) Account(ctx context.Context, account string, from uint64) iter.Seq
 	return func(yield func(eventlog.Record, error) bool) {
 		for r, err := range l.Read(ctx, eventlog.Partition(account, len(l.parts)), max(from, 1)-1) {
 			if (err != nil || r.Account == account) && !yield(r, err) {
+				return
+			}
+		}
+	}
+}
+
+// Back yields the account's records with Seq <= from, the last one first.
+func (l *Log) Back(ctx context.Context, account string, from uint64) iter.Seq2[eventlog.Record, error] {
+	return func(yield func(eventlog.Record, error) bool) {
+		p := l.parts[eventlog.Partition(account, len(l.parts))]
+		records, _ := p.after(0)
+		for _, r := range slices.Backward(records) {
+			if ctx.Err() != nil {
+				yield(eventlog.Record{}, fmt.Errorf("back along %q: %w", account, context.Cause(ctx)))
+				return
+			}
+			if r.Seq <= from && r.Account == account && !yield(r, nil) {
 				return
 			}
 		}

@@ -256,15 +256,25 @@ func (l *Log) Last(ctx context.Context, account string) (eventlog.Record, error)
 
 // Account yields the account's records with Seq >= from, oldest first.
 func (l *Log) Account(ctx context.Context, account string, from uint64) iter.Seq2[eventlog.Record, error] {
-	name, ok := l.name(account)
-	if !ok {
-		return func(yield func(eventlog.Record, error) bool) {
-			if err := context.Cause(ctx); err != nil {
-				yield(eventlog.Record{}, err)
-			}
+	return l.along(ctx, account, func(name string) iter.Seq2[eventlog.Record, error] { return l.inner.Account(ctx, name, from) })
+}
+
+// Back yields the account's records with Seq <= from, the last one first.
+func (l *Log) Back(ctx context.Context, account string, from uint64) iter.Seq2[eventlog.Record, error] {
+	return l.along(ctx, account, func(name string) iter.Seq2[eventlog.Record, error] { return l.inner.Back(ctx, name, from) })
+}
+
+// along opens the records of an account, which inner reads by the name under which
+// they are stored. There are none of one without a name.
+func (l *Log) along(ctx context.Context, account string, inner func(name string) iter.Seq2[eventlog.Record, error]) iter.Seq2[eventlog.Record, error] {
+	if name, ok := l.name(account); ok {
+		return l.all(inner(name))
+	}
+	return func(yield func(eventlog.Record, error) bool) {
+		if err := context.Cause(ctx); err != nil {
+			yield(eventlog.Record{}, err)
 		}
 	}
-	return l.all(l.inner.Account(ctx, name, from))
 }
 
 // Read yields the partition's records with Seq > after.

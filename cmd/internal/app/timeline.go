@@ -4,13 +4,11 @@ import (
 	"context"
 	"fmt"
 	"iter"
-	"slices"
 	"strconv"
 
 	"github.com/musterhq/muster/bus"
 	"github.com/musterhq/muster/bus/command"
 	"github.com/musterhq/muster/cmd/internal/api"
-	"github.com/musterhq/muster/domain"
 	"github.com/musterhq/muster/eventlog"
 )
 
@@ -50,53 +48,26 @@ func (a *App) timeline(ctx context.Context, r api.TimelineRequest) (any, error) 
 
 // accountLog is what a timeline needs of the log.
 type accountLog interface {
-	Account(ctx context.Context, account string, from uint64) iter.Seq2[eventlog.Record, error]
+	Back(ctx context.Context, account string, from uint64) iter.Seq2[eventlog.Record, error]
 }
 
 // tail reads the last n records of an account that lie before a sequence (0: the
-// end), the last one first. whole says that there are none before those. What is
-// known of the account says about how far back to begin: the log is read
-// forwards, in stretches that grow as they go back.
+// end), the last one first. whole says that there are none before those.
 func tail(ctx context.Context, log accountLog, l command.Look, before uint64, n int) (records []eventlog.Record, whole bool, err error) {
-	version, last := l.Account.Version, l.Seq
-	end := last + 1
+	from := l.Seq
 	if before != 0 {
-		end = min(before, end)
+		from = min(before, from)
 	}
-	apart := max(1, last/max(1, version)) // between two events of the account, on average
-	stretch := max(256, 2*apart*uint64(n+1))
-	if version <= uint64(n) {
-		stretch = end // it has no more than that
-	}
-	for end > 1 && len(records) <= n {
-		from := uint64(1)
-		if end > stretch {
-			from = end - stretch
+	for rec, err := range log.Back(ctx, string(l.Account.ID), from) {
+		switch {
+		case err != nil:
+			return nil, false, fmt.Errorf("read the events of account %q: %w", l.Account.ID, err)
+		case rec.Seq == before: // the last one of the page before
+			continue
+		case len(records) == n:
+			return records, false, nil
 		}
-		found, err := between(ctx, log, l.Account.ID, from, end)
-		if err != nil {
-			return nil, false, err
-		}
-		slices.Reverse(found)
-		records = append(records, found...)
-		end, stretch = from, 4*stretch
+		records = append(records, rec)
 	}
-	if len(records) <= n {
-		return records, true, nil
-	}
-	return records[:n], false, nil
-}
-
-// between reads an account's records from one sequence up to before another.
-func between(ctx context.Context, log accountLog, id domain.AccountID, from, end uint64) (found []eventlog.Record, err error) {
-	for rec, err := range log.Account(ctx, string(id), from) {
-		if err != nil {
-			return nil, fmt.Errorf("read the events of account %q: %w", id, err)
-		}
-		if rec.Seq >= end {
-			break
-		}
-		found = append(found, rec)
-	}
-	return found, nil
+	return records, true, nil
 }

@@ -2,6 +2,8 @@ package app
 
 import (
 	"context"
+	"fmt"
+	"iter"
 	"slices"
 	"time"
 
@@ -35,12 +37,10 @@ func (a *App) why(ctx context.Context, r api.WhyRequest) (any, error) {
 	if err := a.wait(ctx, api.AsOf{l.Partition: l.Seq}); err != nil {
 		return nil, err
 	}
-	records, whole, err := tail(ctx, a.events, l, 0, lookBack)
-	if err != nil {
-		return nil, err
-	}
 	answer := a.whyOf(l, time.Now())
-	answer.evidence(records, whole)
+	if err := answer.evidence(a.events.Back(ctx, r.Account, l.Seq)); err != nil {
+		return nil, fmt.Errorf("read the events of account %q: %w", id, err)
+	}
 	return answer.Why, nil
 }
 
@@ -154,33 +154,48 @@ func (a *App) dwellOf(acct *domain.Account, now time.Time) api.Dwell {
 	return d
 }
 
-// evidence goes back from the last event to the last one that moved the state.
-func (w *whyAnswer) evidence(records []eventlog.Record, whole bool) {
-	w.After = api.AfterMove{Refused: []api.Event{}, Whole: whole}
-	for i := range records {
-		e, err := codec.Decode(records[i].Data)
-		w.After.Looked++
+// evidence goes back from the last event to the last one that moved the state, and
+// reads none beyond it.
+func (w *whyAnswer) evidence(back iter.Seq2[eventlog.Record, error]) error {
+	w.After = api.AfterMove{Refused: []api.Event{}, Whole: true}
+	for rec, err := range back {
 		if err != nil {
-			continue
+			return err
 		}
-		if e.Outcome == domain.Applied && (e.Kind == domain.KindSession || e.Kind == domain.KindMark) {
-			event := bus.RecordView(&records[i])
-			w.Progress, w.After.Whole = &event, true
-			return
+		if w.After.Looked == lookBack {
+			w.After.Whole = false
+			return nil
 		}
-		switch {
-		case e.Kind == domain.KindMessage || e.Kind == domain.KindConversation || e.Outcome == domain.Applied:
-			continue
-		case e.Outcome == domain.Noop:
-			w.After.Noop++
-			continue
-		case e.Outcome == domain.Rejected:
-			w.After.Rejected++
-		default:
-			w.After.Stale++
-		}
-		if len(w.After.Refused) < refusedKept {
-			w.After.Refused = append(w.After.Refused, bus.RecordView(&records[i]))
+		w.After.Looked++
+		if moved := w.look(&rec); moved {
+			return nil
 		}
 	}
+	return nil
+}
+
+// look counts one event, and says whether it moved the state.
+func (w *whyAnswer) look(rec *eventlog.Record) (moved bool) {
+	e, err := codec.Decode(rec.Data)
+	switch {
+	case err != nil, e.Outcome != domain.Applied && (e.Kind == domain.KindMessage || e.Kind == domain.KindConversation):
+		return false
+	case e.Outcome == domain.Applied:
+		if moved = e.Kind == domain.KindSession || e.Kind == domain.KindMark; moved {
+			event := bus.RecordView(rec)
+			w.Progress = &event
+		}
+		return moved
+	case e.Outcome == domain.Noop:
+		w.After.Noop++
+		return false
+	case e.Outcome == domain.Rejected:
+		w.After.Rejected++
+	default:
+		w.After.Stale++
+	}
+	if len(w.After.Refused) < refusedKept {
+		w.After.Refused = append(w.After.Refused, bus.RecordView(rec))
+	}
+	return false
 }

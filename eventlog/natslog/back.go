@@ -1,0 +1,95 @@
+package natslog
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"iter"
+	"slices"
+	"strconv"
+
+	"github.com/nats-io/nats.go/jetstream"
+
+	"github.com/musterhq/muster/eventlog"
+)
+
+// firstStretch is how many sequences are read at once where a record does not
+// say which one is before it; each further stretch is four times as long.
+const firstStretch = 1024
+
+// Back yields the account's records with Seq <= from, the last one first. Each is
+// stored with its guard, which is the sequence of the one before: so it is gone
+// back from record to record, by a get of one message each, which holds nobody
+// up. Where that leads nowhere (from is not a record of the account's, or one is
+// missing), the log is read forwards in stretches that lie further and further back.
+func (l *Log) Back(ctx context.Context, account string, from uint64) iter.Seq2[eventlog.Record, error] {
+	return func(yield func(eventlog.Record, error) bool) {
+		fail := func(err error) { yield(eventlog.Record{}, fmt.Errorf("back along %q: %w", account, err)) }
+		for from != 0 {
+			r, before, err := l.linked(ctx, account, from)
+			if errors.Is(err, errNoLink) {
+				if err = l.backThrough(ctx, account, from+1, yield); err != nil {
+					fail(err)
+				}
+				return
+			}
+			if err != nil {
+				fail(err)
+				return
+			}
+			if !yield(r, nil) {
+				return
+			}
+			from = before
+		}
+	}
+}
+
+// errNoLink: a sequence does not hold a record of the account that says which one
+// is before it.
+var errNoLink = errors.New("the record before is not known")
+
+// linked returns the account's record at a sequence and the sequence of the one
+// before, 0 when it is the first.
+func (l *Log) linked(ctx context.Context, account string, seq uint64) (r eventlog.Record, before uint64, err error) {
+	if ctx.Err() != nil {
+		return r, 0, context.Cause(ctx)
+	}
+	p := eventlog.Partition(account, len(l.writers))
+	msg, err := l.writers[p].stream.GetMsg(ctx, seq)
+	if errors.Is(err, jetstream.ErrMsgNotFound) {
+		return r, 0, errNoLink
+	}
+	if err != nil {
+		return r, 0, fmt.Errorf("get message %d: %w", seq, err)
+	}
+	before, err = strconv.ParseUint(msg.Header.Get(guardHeader), 10, 64)
+	if err != nil || before >= seq || msg.Subject != eventlog.Subject(p, account) {
+		return r, 0, errNoLink
+	}
+	return eventlog.Record{Partition: p, Seq: seq, Account: account, Data: msg.Data, Time: msg.Time.UnixNano()}, before, nil
+}
+
+// backThrough yields the account's records before a sequence, the last one first.
+func (l *Log) backThrough(ctx context.Context, account string, end uint64, yield func(eventlog.Record, error) bool) error {
+	for stretch := uint64(firstStretch); end > 1; stretch *= 4 {
+		first := max(1, end-min(stretch, end))
+		var found []eventlog.Record
+		for r, err := range l.Account(ctx, account, first) {
+			if err != nil {
+				return err
+			}
+			if r.Seq >= end {
+				break
+			}
+			found = append(found, r)
+		}
+		for _, r := range slices.Backward(found) {
+			if !yield(r, nil) {
+				return nil
+			}
+		}
+		end = first
+	}
+	return nil
+}
