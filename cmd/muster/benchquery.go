@@ -40,6 +40,9 @@ compare with.`,
 	}
 	f := cmd.Flags()
 	f.StringVar(&cfg.Dir, "dir", "", "where a scratch directory is made (default: the system's)")
+	f.StringVar(&cfg.Data, "data", "", "use this data directory, and keep it: filled when it is empty (default: a scratch one)")
+	f.StringSliceVar(&cfg.Only, "only", nil, "ask only these questions, by their names in the table")
+	f.StringVar(&cfg.Profiles, "profiles", "", "write a CPU profile of each question into this directory")
 	f.IntVar(&cfg.Accounts, "accounts", 200_000, "accounts")
 	f.IntVar(&cfg.Events, "events", 1_000_000, "events of the history before; at least some 1.25 for each account")
 	f.IntVar(&cfg.Rate, "rate", 2000, "triggers per second that come in meanwhile; 0 = none")

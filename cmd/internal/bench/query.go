@@ -6,8 +6,12 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"os"
+	"path/filepath"
 	"runtime"
 	"runtime/debug"
+	"runtime/pprof"
+	"slices"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -21,11 +25,14 @@ import (
 // QueryConfig is what Query measures.
 type QueryConfig struct {
 	Dir      string // where the scratch directory is made; "" = the system's
+	Data     string // the data directory to use and keep; filled when it is empty. "" = a scratch one
 	Accounts int
 	Events   int // of the history before; fewer than some 1.25 for each account are not possible
 	Rate     int // triggers per second that come in meanwhile
 	Callers  int // that ask side by side, each one question at a time
 	During   time.Duration
+	Only     []string         // names of questions; empty: all
+	Profiles string           // where a CPU profile of each question is written; "" = none is
 	Say      func(row string) // gets each figure as it comes; nil: nobody
 }
 
@@ -87,7 +94,7 @@ func questionsAsked() []question {
 		{"accounts.get", "muster.q.accounts.get", one(`{"account":%q}`), 10},
 		{"why", "muster.q.why", one(`{"account":%q}`), 10},
 		{"attention", "muster.q.attention.list", always(`{}`), 10},
-		{"stats", "muster.q.stats", always(`{}`), 0},
+		{"stats", "muster.q.stats", always(`{}`), 10},
 	}
 }
 
@@ -102,11 +109,11 @@ func Query(ctx context.Context, cfg QueryConfig) (rep QueryReport, err error) {
 			cfg.Say(fmt.Sprintf(format, args...))
 		}
 	}
-	dir, err := os.MkdirTemp(cfg.Dir, "muster-bench-*")
+	dir, drop, err := cfg.dataDir()
 	if err != nil {
 		return rep, err
 	}
-	defer func() { err = errors.Join(err, os.RemoveAll(dir)) }()
+	defer func() { err = errors.Join(err, drop()) }()
 	begin := time.Now()
 	if rep.Events, err = fillFleet(ctx, dir, cfg); err != nil {
 		return rep, fmt.Errorf("fill the fleet: %w", err)
@@ -124,6 +131,16 @@ func Query(ctx context.Context, cfg QueryConfig) (rep QueryReport, err error) {
 	rep.Bytes = (heapInUse() - before) / float64(cfg.Accounts)
 	say("started from what was saved in %.2f s; %.0f bytes of heap for each account", rep.StartS, rep.Bytes)
 	return rep, rep.ask(ctx, s, cfg, say)
+}
+
+// dataDir is the directory that the server runs on, and what is to be done with it
+// at the end.
+func (cfg *QueryConfig) dataDir() (dir string, drop func() error, err error) {
+	if cfg.Data != "" {
+		return cfg.Data, func() error { return nil }, os.MkdirAll(cfg.Data, 0o700)
+	}
+	dir, err = os.MkdirTemp(cfg.Dir, "muster-bench-*")
+	return dir, func() error { return os.RemoveAll(dir) }, err
 }
 
 // heapInUse is what is on the heap when all that is not needed was collected.
@@ -149,7 +166,10 @@ func (rep *QueryReport) ask(ctx context.Context, s *running, cfg QueryConfig, sa
 	}
 	say("%-22s %s", "echo", rep.Echo.row())
 	for _, q := range questionsAsked() {
-		f, err := askLoad(ctx, conns, cfg, q)
+		if len(cfg.Only) > 0 && !slices.Contains(cfg.Only, q.name) {
+			continue
+		}
+		f, err := askProfiled(ctx, conns, cfg, q)
 		if err != nil {
 			return fmt.Errorf("%s: %w", q.name, err)
 		}
@@ -164,6 +184,23 @@ func (rep *QueryReport) ask(ctx context.Context, s *running, cfg QueryConfig, sa
 // row is the figure in a line.
 func (f Figure) row() string {
 	return fmt.Sprintf("%8.0f/s  p50 %6.3f ms  p99 %6.3f ms", f.Rate, f.P50, f.P99)
+}
+
+// askProfiled is askLoad with a profile, if one is wanted.
+func askProfiled(ctx context.Context, conns []*nats.Conn, cfg QueryConfig, q question) (f Figure, err error) {
+	if cfg.Profiles == "" {
+		return askLoad(ctx, conns, cfg, q)
+	}
+	file, err := os.Create(filepath.Join(cfg.Profiles, strings.ReplaceAll(q.name, " ", "-")+".pprof"))
+	if err != nil {
+		return f, err
+	}
+	defer func() { err = errors.Join(err, file.Close()) }()
+	if err := pprof.StartCPUProfile(file); err != nil {
+		return f, fmt.Errorf("profile: %w", err)
+	}
+	defer pprof.StopCPUProfile()
+	return askLoad(ctx, conns, cfg, q)
 }
 
 // askLoad asks one question with all callers.
@@ -209,6 +246,13 @@ func fillFleet(ctx context.Context, dir string, cfg QueryConfig) (events int, er
 	s, err := serveDir(ctx, dir, "interval")
 	if err != nil {
 		return 0, err
+	}
+	asOf, err := s.app.Writers().Accounts(ctx, func(*domain.Account) {})
+	for _, seq := range asOf {
+		events += int(seq)
+	}
+	if events > 0 || err != nil { // a directory that was kept
+		return events, errors.Join(err, s.stop())
 	}
 	f := newFeeder(s.app.Writers())
 	populate(ctx, f, cfg.Accounts)
