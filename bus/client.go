@@ -22,9 +22,12 @@ type ClientConfig struct {
 	Timeout time.Duration // bound of one attempt (default 5 s)
 	Tries   int           // attempts in all (default 5)
 	Backoff time.Duration // pause before the second attempt, doubled each time (default 50 ms)
-	// BySource sends each trigger on the subject of its source, which is all
-	// that the token of a connector may do; see ConnectorMay.
+	// BySource sends each trigger on the subject of its source, which only who
+	// may speak for the source can do; see ConnectorMay.
 	BySource bool
+	// As sends triggers and asks queries in this name, the id of the token with
+	// which the connection was made: so the server knows who has sent them.
+	As string
 }
 
 // Client sends triggers and asks queries. It may be used from many goroutines.
@@ -101,8 +104,11 @@ var errNoAnswer = errors.New("no answer came in time; it is not known whether it
 // msgpack shows in the first byte.
 func (c *Client) command(t *domain.Trigger) (*nats.Msg, error) {
 	m := nats.Msg{Subject: CommandSubject(string(t.Account))}
-	if c.cfg.BySource && t.Source != "" {
-		m.Subject = SourceSubject(t.Source, string(t.Account))
+	switch {
+	case c.cfg.As != "":
+		m.Subject = Speaker{Token: c.cfg.As}.Command(string(t.Account))
+	case c.cfg.BySource && t.Source != "":
+		m.Subject = Speaker{Source: t.Source}.Command(string(t.Account))
 	}
 	if c.cfg.JSON {
 		m.Data = t.AppendJSON(make([]byte, 0, 256))
@@ -178,9 +184,13 @@ func (c *Client) Query(ctx context.Context, name string, req, resp any) error {
 	if err != nil {
 		return fmt.Errorf("query %s: encode: %w", name, err)
 	}
+	subject := QuerySubject(name)
+	if c.cfg.As != "" {
+		subject = NamedQuery(c.cfg.As, name)
+	}
 	pause := c.cfg.Backoff
 	for try := 1; ; try++ {
-		answer, err := c.request(ctx, &nats.Msg{Subject: QuerySubject(name), Data: body})
+		answer, err := c.request(ctx, &nats.Msg{Subject: subject, Data: body})
 		if err == nil {
 			if resp == nil {
 				return nil

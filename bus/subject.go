@@ -13,20 +13,23 @@ import (
 const (
 	commandPrefix = "muster.cmd."  // + account token: a trigger; the reply is its verdict
 	queryPrefix   = "muster.q."    // + query name: a question; the reply is its answer
-	inboxPrefix   = "muster.in."   // + account token: a trigger, kept until it is judged
+	inboxPrefix   = "muster.in."   // + account token, or speaker and account token: a trigger, kept until it is judged
 	feedPrefix    = "muster.feed." // + account token: judged events, live
 	parkPrefix    = "muster.park." // + account token: a message of the inbox that could not be judged
-	sourcePrefix  = "muster.src."  // + source token and account token: a trigger of that source; the reply is its verdict
+	sourcePrefix  = "muster.src."  // + speaker and account token: a trigger of that speaker; the reply is its verdict
+	namedPrefix   = "muster.as."   // + name and query name: a question of somebody of that name
 	ownerPrefix   = "muster.own."  // + partition and account token: a trigger on its way to the partition's owner
 
 	// CommandSubjects is the wildcard of all command subjects.
 	CommandSubjects = commandPrefix + "*"
-	// SourceSubjects is the wildcard of the command subjects of all sources.
+	// SourceSubjects is the wildcard of the command subjects of all speakers.
 	SourceSubjects = sourcePrefix + "*.*"
+	// NamedQueries is the wildcard of the subjects of questions that say who asks.
+	NamedQueries = namedPrefix + "*.>"
 	// QueryGroup is the group of subjects under which queries are registered.
 	QueryGroup = "muster.q"
-	// InboxSubjects is the wildcard of all inbox subjects.
-	InboxSubjects = inboxPrefix + "*"
+	// InboxSubjects is the wildcard of all inbox subjects, with and without a speaker.
+	InboxSubjects = inboxPrefix + ">"
 	// ParkSubjects is the wildcard of all subjects of parked messages.
 	ParkSubjects = parkPrefix + "*"
 	// FeedSubjects is the wildcard of all feed subjects.
@@ -38,21 +41,6 @@ const (
 
 // CommandSubject is where a trigger of an account is sent as a request.
 func CommandSubject(account string) string { return commandPrefix + eventlog.Token(account) }
-
-// SourceSubject is where a source sends a trigger of an account when it must not
-// speak for others: who may publish here is who the subject names.
-func SourceSubject(source, account string) string {
-	return sourcePrefix + eventlog.Token(source) + "." + eventlog.Token(account)
-}
-
-// SubjectsOfSource is the wildcard of the subjects on which a source sends.
-func SubjectsOfSource(source string) string { return sourcePrefix + eventlog.Token(source) + ".*" }
-
-// SourceOf returns the source that a subject of SourceSubjects names.
-func SourceOf(subject string) (string, error) {
-	token, _, _ := strings.Cut(strings.TrimPrefix(subject, sourcePrefix), ".")
-	return eventlog.ParseToken(token)
-}
 
 // InboxSubject is where a trigger of an account is published to be judged when
 // Muster is up.

@@ -35,7 +35,10 @@ type Config struct {
 	// that the Judge refuses with ErrNotOwner are sent on to the process that
 	// serves their partition. 0: they are refused.
 	Partitions int
-	Logger     *slog.Logger // default: discarded
+	// Admit decides about triggers whose subject names who has sent them; see
+	// [bus.Admit] for nil.
+	Admit  bus.Admit
+	Logger *slog.Logger // default: discarded
 }
 
 // Endpoint is the command endpoint of this process.
@@ -100,7 +103,7 @@ func Register(s *bus.Service, cfg Config) (*Endpoint, error) {
 		err = s.AddEndpoint(bus.EndpointConfig{
 			Name: "src", Subject: bus.SourceSubjects, Metadata: sourceMetadata(),
 			Handler: micro.HandlerFunc(func(r micro.Request) {
-				e.takeOfSource(incoming{subject: r.Subject(), reply: r.Reply(), header: nats.Header(r.Headers()), data: r.Data()})
+				e.takeOfSpeaker(incoming{subject: r.Subject(), reply: r.Reply(), header: nats.Header(r.Headers()), data: r.Data()})
 			}),
 		})
 	}
@@ -158,6 +161,7 @@ type incoming struct {
 	header    nats.Header
 	data      []byte
 	forwarded bool
+	kept      func(domain.Verdict) // gets the verdict before it is answered; may be nil
 }
 
 // take decodes a request and hands it to the Judge. It never blocks.
@@ -170,42 +174,51 @@ func (e *Endpoint) take(in incoming) {
 	e.submit(&in, t, format)
 }
 
-// takeOfSource is take for a request whose subject names its source, which is
-// all that its sender may speak for.
-func (e *Endpoint) takeOfSource(in incoming) {
+// takeOfSpeaker is take for a request whose subject names who has sent it.
+func (e *Endpoint) takeOfSpeaker(in incoming) {
 	t, format, bad := read(&in)
 	if bad != nil {
 		e.answerInvalid(in.reply, format, t, bad)
 		return
 	}
-	source, err := bus.SourceOf(in.subject)
+	kept, err := e.cfg.Admit.Ask(in.subject, &t)
 	if err != nil {
-		e.answerInvalid(in.reply, format, t, &badInput{http.StatusBadRequest, fmt.Sprintf("subject %q: %v", in.subject, err)})
-		return
-	}
-	if err := bus.ConnectorMay(&t, source); err != nil {
 		e.refuse(in.reply, err)
 		return
 	}
+	in.kept = kept
 	e.submit(&in, t, format)
 }
 
 // submit hands a trigger to the Judge, or sends its request on to who can.
 func (e *Endpoint) submit(in *incoming, t domain.Trigger, format format) {
 	e.inFlight.Add(1)
+	reply, kept := in.reply, in.kept
 	err := e.cfg.Judge.Submit(t, func(a command.Answer) {
-		e.answer(in.reply, format, &a)
-		e.landed()
+		if kept == nil || a.Err != nil {
+			e.answer(reply, format, &a)
+			e.landed()
+			return
+		}
+		go func() { // the Judge must not wait; Wait waits for what is in flight
+			kept(a.Verdict)
+			e.answer(reply, format, &a)
+			e.landed()
+		}()
 	})
 	if err == nil {
 		return
 	}
 	defer e.landed()
-	if errors.Is(err, command.ErrNotOwner) && !in.forwarded && e.cfg.Partitions > 0 {
+	switch {
+	case !errors.Is(err, command.ErrNotOwner) || in.forwarded || e.cfg.Partitions == 0:
+		e.refuse(in.reply, err)
+	case in.kept != nil:
+		e.inFlight.Add(1)
+		go e.relay(*in, t.Account) // wait waits for what is in flight
+	default:
 		e.forward(in, t.Account)
-		return
 	}
-	e.refuse(in.reply, err)
 }
 
 // forward sends a request on to its partition's owner, who answers the caller.
@@ -215,6 +228,36 @@ func (e *Endpoint) forward(in *incoming, account domain.AccountID) {
 	e.publish(&nats.Msg{
 		Subject: bus.OwnerSubject(p, bus.LastToken(in.subject)), Reply: in.reply, Header: in.header, Data: in.data,
 	})
+}
+
+// relayWithin bounds relay.
+const relayWithin = 10 * time.Second
+
+// relay is forward for a request whose verdict is to be kept: it comes by here.
+func (e *Endpoint) relay(in incoming, account domain.AccountID) {
+	defer e.landed()
+	p := eventlog.Partition(string(account), e.cfg.Partitions)
+	e.counts.forwarded.Add(1)
+	answer, err := e.nc.RequestMsg(&nats.Msg{
+		Subject: bus.OwnerSubject(p, bus.LastToken(in.subject)), Header: in.header, Data: in.data,
+	}, relayWithin)
+	switch {
+	case errors.Is(err, nats.ErrNoResponders):
+		e.refuse(in.reply, command.ErrNotOwner)
+		return
+	case err != nil:
+		e.refuse(in.reply, &bus.Error{
+			Code: http.StatusServiceUnavailable, Title: "not known", Detail: fmt.Sprintf("the owner of partition %d has not answered: %v", p, err),
+			Retryable: true, Unknown: true,
+		})
+		return
+	}
+	if r, err := bus.ParseReply(answer.Data); err == nil && bus.ErrorOf(answer) == nil {
+		in.kept(r.Verdict)
+	}
+	if in.reply != "" {
+		e.publish(&nats.Msg{Subject: in.reply, Header: answer.Header, Data: answer.Data})
+	}
 }
 
 // answer publishes what the Judge said.

@@ -12,6 +12,7 @@ import (
 
 	"github.com/musterhq/muster/bus"
 	"github.com/musterhq/muster/bus/command"
+	"github.com/musterhq/muster/bus/pubsub"
 	"github.com/musterhq/muster/domain"
 	"github.com/musterhq/muster/eventlog"
 )
@@ -45,6 +46,10 @@ func (s *session) judge(m *message.Message) error {
 		s.counts.taken.Add(1)
 		return nil
 	}
+	kept, err := s.admit(m, &t)
+	if err != nil {
+		return err
+	}
 	v, err := s.verdict(m.Context(), t)
 	if err == nil && v.Outcome == domain.Invalid {
 		err = &unfitError{v.Reason}
@@ -52,11 +57,24 @@ func (s *session) judge(m *message.Message) error {
 	if err != nil {
 		return err
 	}
+	if kept != nil {
+		kept(v)
+	}
 	if v.Outcome == domain.Duplicate && m.Metadata[metaOrigin] == t.ID {
 		s.counts.repeated.Add(1)
 	}
 	s.counts.taken.Add(1)
 	return nil
+}
+
+// admit asks whether whom the subject names may say this. What is refused is
+// parked, unless it may be let through later.
+func (s *session) admit(m *message.Message, t *domain.Trigger) (kept func(domain.Verdict), err error) {
+	kept, err = s.cfg.Admit.Ask(m.Metadata[pubsub.MetaSubject], t)
+	if err != nil && !errors.Is(err, bus.ErrRetryable) {
+		err = &unfitError{err.Error()}
+	}
+	return kept, err
 }
 
 // verdict has a trigger judged here or by its partition's owner.

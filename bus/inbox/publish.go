@@ -14,7 +14,10 @@ import (
 )
 
 // Publisher puts triggers into the inbox of a Muster, which need not be up.
-type Publisher struct{ js jetstream.JetStream }
+type Publisher struct {
+	js jetstream.JetStream
+	as bus.Speaker // the zero value: nobody is named
+}
 
 // NewPublisher returns a Publisher on a connection, which stays the caller's.
 func NewPublisher(nc *nats.Conn) (*Publisher, error) {
@@ -22,16 +25,24 @@ func NewPublisher(nc *nats.Conn) (*Publisher, error) {
 	if err != nil {
 		return nil, fmt.Errorf("publish to the inbox: %w", err)
 	}
-	return &Publisher{js}, nil
+	return &Publisher{js: js}, nil
 }
+
+// As returns a Publisher that publishes in somebody's name, on subjects where the
+// server lets nobody else publish.
+func (p *Publisher) As(s bus.Speaker) *Publisher { return &Publisher{js: p.js, as: s} }
 
 // Publish stores a trigger, as JSON, to be judged, and returns its sequence in
 // the stream. The error is a [*bus.Error] when the server refuses it, wraps
 // bus.ErrUnreachable when nobody has such a stream, or is ctx's; after those of
 // a trigger with an id it may be published again.
 func (p *Publisher) Publish(ctx context.Context, t *domain.Trigger) (uint64, error) {
+	subject := bus.InboxSubject(string(t.Account))
+	if p.as != (bus.Speaker{}) {
+		subject = p.as.Inbox(string(t.Account))
+	}
 	m := nats.Msg{
-		Subject: bus.InboxSubject(string(t.Account)), Data: t.AppendJSON(make([]byte, 0, 256)),
+		Subject: subject, Data: t.AppendJSON(make([]byte, 0, 256)),
 		Header: nats.Header{bus.HeaderContentType: {bus.TypeJSON}},
 	}
 	for name, value := range map[string]string{

@@ -38,7 +38,10 @@ type Config struct {
 	// InFlight is how many messages may be in this process, in judging or
 	// behind one of their account (default 2048).
 	InFlight int
-	Logger   *slog.Logger // default: discarded
+	// Admit decides about messages whose subject names who has published them;
+	// see [bus.Admit] for nil.
+	Admit  bus.Admit
+	Logger *slog.Logger // default: discarded
 }
 
 func (c Config) withDefaults() (Config, error) {

@@ -69,7 +69,7 @@ func (r *Reader) newSession(ctx context.Context, group string, judged *judgedBef
 	var err error
 	s.sub, err = pubsub.NewSubscriber(r.cfg.Store.js, pubsub.SubscriberConfig{
 		Group: group, Topology: pubsub.InStream(Stream), Unmarshaler: unmarshaler{&r.counts},
-		InFlight: r.cfg.InFlight, OrderKey: func(m *message.Message) string { return m.Metadata[pubsub.MetaSubject] },
+		InFlight: r.cfg.InFlight, OrderKey: func(m *message.Message) string { return bus.LastToken(m.Metadata[pubsub.MetaSubject]) },
 		AckWait: ackWait, CloseTimeout: endWithin, Timeout: requestWithin, Logger: r.cfg.Logger,
 	})
 	if err != nil {

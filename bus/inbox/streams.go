@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/nats-io/nats.go"
@@ -88,7 +89,7 @@ func parkConfig(l Limits) jetstream.StreamConfig {
 	}
 }
 
-// ensure creates a stream, or gives the one that is there its size.
+// ensure creates a stream, or gives the one that is there its size and subjects.
 func ensure(ctx context.Context, js jetstream.JetStream, cfg jetstream.StreamConfig) (jetstream.Stream, error) {
 	s, err := js.Stream(ctx, cfg.Name)
 	if errors.Is(err, jetstream.ErrStreamNotFound) {
@@ -104,10 +105,10 @@ func ensure(ctx context.Context, js jetstream.JetStream, cfg jetstream.StreamCon
 	if is.Retention != cfg.Retention {
 		return nil, fmt.Errorf("stream %s: Muster did not create it (its retention is %s, not %s); rename or remove it", cfg.Name, is.Retention, cfg.Retention)
 	}
-	if is.MaxBytes == cfg.MaxBytes {
+	if is.MaxBytes == cfg.MaxBytes && slices.Equal(is.Subjects, cfg.Subjects) {
 		return s, nil
 	}
-	is.MaxBytes = cfg.MaxBytes
+	is.MaxBytes, is.Subjects = cfg.MaxBytes, cfg.Subjects
 	s, err = js.UpdateStream(ctx, is)
 	return s, sized(&cfg, err)
 }

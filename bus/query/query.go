@@ -46,7 +46,12 @@ type Query struct {
 type Config struct {
 	Timeout  time.Duration // of one request (default 30 s)
 	Parallel int           // requests of one query that run at once (default 8)
-	Logger   *slog.Logger  // gets the causes of internal errors (default: discarded)
+	// As, when set, is asked about each question whose subject names who asks
+	// (bus.NamedQuery): it returns the context that the handler gets, or a
+	// [*bus.Error] that says why there is no answer. nil: such questions have no
+	// endpoint.
+	As     func(ctx context.Context, name, query string) (context.Context, error)
+	Logger *slog.Logger // gets the causes of internal errors (default: discarded)
 }
 
 // Of makes a Handler of a function on a request struct. Unknown fields and
@@ -81,12 +86,14 @@ func Register(s *bus.Service, cfg Config, queries []Query) error {
 	if cfg.Logger == nil {
 		cfg.Logger = slog.New(slog.DiscardHandler)
 	}
+	n := named{as: cfg.As, nc: s.Conn(), log: cfg.Logger, queries: map[string]*endpoint{}}
 	for _, q := range queries {
 		if q.Handle == nil {
 			return fmt.Errorf("register query %s: it has no handler", q.Name)
 		}
 		ctx, cancel := context.WithCancel(context.Background())
 		e := &endpoint{Query: q, cfg: cfg, nc: s.Conn(), slots: make(chan struct{}, cfg.Parallel), ctx: ctx, cancel: cancel}
+		n.queries[q.Name] = e
 		err := s.AddEndpoint(bus.EndpointConfig{
 			Name:    strings.ReplaceAll(q.Name, ".", "-"),
 			Subject: bus.QuerySubject(q.Name),
@@ -102,7 +109,10 @@ func Register(s *bus.Service, cfg Config, queries []Query) error {
 			return fmt.Errorf("register query %s: %w", q.Name, err)
 		}
 	}
-	return nil
+	if cfg.As == nil {
+		return nil
+	}
+	return n.register(s)
 }
 
 // endpoint runs one query.
@@ -121,15 +131,15 @@ func (e *endpoint) handle(req micro.Request) {
 	e.slots <- struct{}{}
 	e.wg.Go(func() {
 		defer func() { <-e.slots }()
-		e.answer(req.Reply(), req.Data())
+		e.answer(e.ctx, req.Reply(), req.Data())
 	})
 }
 
 // answer runs the handler and publishes what it gives. The request's own
 // Respond is not used: it must not be called once handle has returned.
-func (e *endpoint) answer(reply string, body []byte) {
+func (e *endpoint) answer(ctx context.Context, reply string, body []byte) {
 	m := &nats.Msg{}
-	got, err := e.run(body)
+	got, err := e.run(ctx, body)
 	if err == nil {
 		m.Data, err = json.Marshal(got)
 	}
@@ -150,14 +160,14 @@ func (e *endpoint) answer(reply string, body []byte) {
 	}
 }
 
-func (e *endpoint) run(body []byte) (any, error) {
+func (e *endpoint) run(ctx context.Context, body []byte) (any, error) {
 	if len(body) == 0 {
 		body = []byte("{}")
 	}
 	if !json.Valid(body) {
 		return nil, invalid("the body is not JSON")
 	}
-	ctx, cancel := context.WithTimeout(e.ctx, e.cfg.Timeout)
+	ctx, cancel := context.WithTimeout(ctx, e.cfg.Timeout)
 	defer cancel()
 	return e.Handle(ctx, body)
 }

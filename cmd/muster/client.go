@@ -64,10 +64,14 @@ func (c *cli) connect(ctx context.Context) (*server, error) {
 		nc.Close()
 		return nil, err
 	}
+	as := "" // a token's name goes along: what an operator does is kept with it
+	if id, _, ok := auth.Split(os.Getenv("MUSTER_TOKEN")); ok {
+		as, in = id, in.As(bus.Speaker{Token: id})
+	}
 	return &server{
 		inbox:      in,
-		Client:     bus.NewClient(nc, bus.ClientConfig{}),
-		queries:    bus.NewClient(nc, bus.ClientConfig{Timeout: answerWithin, Tries: 1}),
+		Client:     bus.NewClient(nc, bus.ClientConfig{As: as}),
+		queries:    bus.NewClient(nc, bus.ClientConfig{As: as, Timeout: answerWithin, Tries: 1}),
 		maxPayload: nc.MaxPayload(),
 		close:      nc.Close,
 	}, nil

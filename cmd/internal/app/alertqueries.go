@@ -182,7 +182,7 @@ func (a *App) testAlert(ctx context.Context, r api.TestAlertRequest) (any, error
 // act keeps what an operator does. The answer comes when it is stored; alerts obey
 // it a moment later.
 func (a *App) act(ctx context.Context, r api.ActRequest) (any, error) {
-	action := operator.Action{By: r.By, Action: operator.Name(r.Action), Target: r.Target, Reason: r.Reason}
+	action := operator.Action{By: doneBy(ctx, r.By), Action: operator.Name(r.Action), Target: r.Target, Reason: r.Reason}
 	switch action.Action {
 	case operator.Mute, operator.Unmute, operator.Ack:
 	default:

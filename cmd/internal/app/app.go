@@ -352,7 +352,7 @@ func (a *App) startBus(context.Context) error {
 	// whose trigger was taken are still answered.
 	a.onEnd("writers", 30*time.Second, a.set.Close)
 	commands, err := dispatch.Register(a.svc, dispatch.Config{
-		Judge: a.judged(), Partitions: a.events.Partitions(), Logger: a.log.With("component", "commands"),
+		Judge: a.judged(), Partitions: a.events.Partitions(), Admit: a.admit, Logger: a.log.With("component", "commands"),
 	})
 	if err != nil {
 		return fmt.Errorf("open the bus: %w", err)
@@ -360,7 +360,8 @@ func (a *App) startBus(context.Context) error {
 	if err := a.owners.bind(commands); err != nil {
 		return fmt.Errorf("open the bus: %w", err)
 	}
-	if err := query.Register(a.svc, query.Config{Logger: a.log.With("component", "queries")}, a.queries()); err != nil {
+	queries := query.Config{As: a.door.guard.MayAsk, Logger: a.log.With("component", "queries")}
+	if err := query.Register(a.svc, queries, a.queries()); err != nil {
 		return fmt.Errorf("open the bus: %w", err)
 	}
 	if err := nc.Flush(); err != nil { // ready means that a request would be heard

@@ -30,7 +30,9 @@ func (d *door) make(a *App) {
 			}
 		},
 	})
-	d.guard = auth.NewGuard(d.tokens, auth.GuardConfig{Rate: a.cfg.TokenRate, Body: int64(a.cfg.BodyMiB) << 20})
+	d.guard = auth.NewGuard(d.tokens, auth.GuardConfig{
+		Rate: a.cfg.TokenRate, BusRate: a.cfg.BusRate, Body: int64(a.cfg.BodyMiB) << 20, Foreign: !a.cfg.Embedded(),
+	})
 }
 
 // reachable says whether a listener can be reached from other machines.

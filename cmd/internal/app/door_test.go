@@ -18,6 +18,7 @@ import (
 	"github.com/nats-io/nats.go"
 
 	"github.com/musterhq/muster/bus"
+	"github.com/musterhq/muster/bus/inbox"
 	"github.com/musterhq/muster/bus/operator"
 	"github.com/musterhq/muster/bus/worker"
 	"github.com/musterhq/muster/cmd/internal/api"
@@ -277,6 +278,138 @@ func TestOperatorsAreAudited(t *testing.T) {
 	}
 	if want := []string{"operator: stop acct-1 applied holiday", "admin: forget acct-1 applied "}; !slices.Equal(told, want) {
 		t.Errorf("the operators' log has %q, want %q", told, want)
+	}
+}
+
+// dial connects over NATS with the token of a role.
+func (s *server) dial(t *testing.T, role auth.Role) (*nats.Conn, string) {
+	t.Helper()
+	id, secret, _ := auth.Split(s.tokens[role])
+	nc, err := bus.Connect(t.Context(), bus.ConnectConfig{URL: s.NATSURL(), User: id, Password: secret})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(nc.Close)
+	return nc, id
+}
+
+// TestNamesOnTheBus: what comes over NATS in a token's name is let through by its
+// role and sources, and kept with who has sent it, whatever it says itself.
+func TestNamesOnTheBus(t *testing.T) {
+	s := serving(t, nil)
+	s.everybody(t)
+	send := func(role auth.Role, tr domain.Trigger) error {
+		nc, id := s.dial(t, role)
+		tr.Account, tr.Expect = "acct-1", domain.NoExpect
+		_, err := bus.NewClient(nc, bus.ClientConfig{As: id, Tries: 1}).Send(t.Context(), tr)
+		return err
+	}
+	for name, tt := range map[string]struct {
+		role auth.Role
+		t    domain.Trigger
+		may  bool
+	}{
+		"a connector, its source":  {auth.Connector, domain.Trigger{Name: "start", Source: "waha-1"}, true},
+		"a connector, another's":   {auth.Connector, domain.Trigger{Name: "start", Source: "waha-2"}, false},
+		"a connector, as a user":   {auth.Connector, domain.Trigger{Name: "stop", Source: "waha-1", By: domain.ByUser}, false},
+		"a reader":                 {auth.Reader, domain.Trigger{Name: "start", Source: "waha-1"}, false},
+		"an operator, any source":  {auth.Operator, domain.Trigger{Name: "start", Source: "waha-2"}, true},
+		"an operator, as a user":   {auth.Operator, domain.Trigger{Name: "stop", By: domain.ByUser}, true},
+		"an admin, as an operator": {auth.Admin, domain.Trigger{Name: "forget"}, true},
+	} {
+		if err := send(tt.role, tt.t); (err == nil) != tt.may || err != nil && !errors.Is(err, bus.ErrNotAllowed) {
+			t.Errorf("%s: %v, want let through %v", name, err, tt.may)
+		}
+	}
+
+	nc, id := s.dial(t, auth.Operator)
+	plain, named := bus.NewClient(nc, bus.ClientConfig{Tries: 1}), bus.NewClient(nc, bus.ClientConfig{As: id, Tries: 1})
+	mute := api.ActRequest{Action: "mute", By: "somebody else", Target: map[string]string{"kind": "stuck"}}
+	if err := plain.Query(t.Context(), api.ActQuery, mute, nil); !errors.Is(err, bus.ErrNotAllowed) {
+		t.Errorf("a mute without a name: %v, want ErrNotAllowed", err)
+	}
+	var kept api.Action
+	if err := named.Query(t.Context(), api.ActQuery, mute, &kept); err != nil || kept.By != "operator" {
+		t.Errorf("a mute: by %q, %v; want by the token's name, operator", kept.By, err)
+	}
+	if err := named.Query(t.Context(), api.InboxDropQuery, api.SettleRequest{All: true}, nil); err != nil {
+		t.Error(err)
+	}
+	if err := named.Query(t.Context(), api.TokensQuery, api.TokensRequest{}, nil); !errors.Is(err, bus.ErrNotAllowed) {
+		t.Errorf("an operator lists tokens: %v, want ErrNotAllowed", err)
+	}
+	rnc, reader := s.dial(t, auth.Reader)
+	var workers api.Workers
+	if err := bus.NewClient(rnc, bus.ClientConfig{As: reader, Tries: 1}).Query(t.Context(), api.WorkersQuery, struct{}{}, &workers); err != nil {
+		t.Errorf("a reader asks in its name: %v", err)
+	}
+	want := []string{"admin: trigger forget applied", "operator: inbox_drop", "operator: mute", "operator: trigger stop applied"}
+	if told := s.told(t, 4); !slices.Equal(told, want) {
+		t.Errorf("the operators' log has %q, want %q", told, want)
+	}
+}
+
+// told are so many of the first actions of the operators' log, but for tokens, in
+// the order of their text.
+func (s *server) told(t *testing.T, n int) []string {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
+	defer cancel()
+	var told []string
+	for e, err := range s.alerts.actions.Follow(ctx, 0) {
+		if err != nil {
+			t.Fatal(err)
+		}
+		if a := e.Action; a.Action != tokenCreated {
+			told = append(told, strings.TrimSpace(a.By+": "+string(a.Action)+" "+strings.TrimSpace(a.Target["trigger"]+" "+a.Target["outcome"])))
+		}
+		if len(told) == n {
+			break
+		}
+	}
+	slices.Sort(told)
+	return told
+}
+
+// TestInboxNames: a connector publishes to the inbox in its token's name or on its
+// source's subject. What it may not say is parked, an operator's word is kept.
+func TestInboxNames(t *testing.T) {
+	s := serving(t, nil)
+	s.everybody(t)
+	connector, cid := s.dial(t, auth.Connector)
+	operators, oid := s.dial(t, auth.Operator)
+	publish := func(nc *nats.Conn, as bus.Speaker, tr domain.Trigger) {
+		t.Helper()
+		p, err := inbox.NewPublisher(nc)
+		if err != nil {
+			t.Fatal(err)
+		}
+		tr.Account, tr.Expect = "acct-1", domain.NoExpect
+		if _, err := p.As(as).Publish(t.Context(), &tr); err != nil {
+			t.Fatal(err)
+		}
+	}
+	publish(connector, bus.Speaker{Token: cid}, domain.Trigger{Name: "start", Source: "waha-1"})
+	publish(connector, bus.Speaker{Source: "waha-1"}, domain.Trigger{Name: "qr_received", Source: "waha-1"})
+	publish(connector, bus.Speaker{Source: "waha-1"}, domain.Trigger{Name: "qr_scanned", Source: "waha-2"})
+	publish(connector, bus.Speaker{Token: cid}, domain.Trigger{Name: "stop", Source: "waha-1", By: domain.ByUser})
+	publish(operators, bus.Speaker{Token: oid}, domain.Trigger{Name: "stop", By: domain.ByUser})
+	if told, want := s.told(t, 1), []string{"operator: trigger stop applied"}; !slices.Equal(told, want) {
+		t.Errorf("the operators' log has %q, want %q", told, want)
+	}
+	reader := bus.NewClient(operators, bus.ClientConfig{As: oid})
+	var acct api.Account
+	if err := reader.Query(t.Context(), api.GetQuery, api.GetRequest{Account: "acct-1"}, &acct); err != nil || acct.State != "STOPPED" || acct.Version != 3 {
+		t.Errorf("%s, version %d, %v; want STOPPED, 3", acct.State, acct.Version, err)
+	}
+	var parked api.Inbox
+	if err := reader.Query(t.Context(), api.InboxQuery, api.InboxRequest{}, &parked); err != nil || len(parked.Parked) != 2 {
+		t.Fatalf("%d parked, %v; want two", len(parked.Parked), err)
+	}
+	for i, want := range []string{"cannot say by user", `the source is "waha-2"`} {
+		if got := parked.Parked[i].Reason; !strings.Contains(got, want) {
+			t.Errorf("parked because %q, want %q", got, want)
+		}
 	}
 }
 

@@ -102,6 +102,7 @@ func (a *App) startInbox(context.Context) error {
 	a.inbox.reader, err = inbox.NewReader(inbox.Config{
 		Store: a.inbox.store, Judge: a.judged(), History: a.events, Owner: bus.NewClient(nc, bus.ClientConfig{}),
 		Reads:  func() bool { return a.set.Owns(inboxReader) },
+		Admit:  a.admit,
 		Logger: a.log.With("component", "inbox"),
 	})
 	if err != nil {

@@ -17,7 +17,7 @@ import (
 
 // queries is the table of what can be asked over NATS.
 func (a *App) queries() []query.Query {
-	return append(slices.Concat(a.questions(), a.alertQueries(), a.fleetQueries(), a.projectionQueries(), a.tokenQueries()), []query.Query{
+	return a.audited(append(slices.Concat(a.questions(), a.alertQueries(), a.fleetQueries(), a.projectionQueries(), a.tokenQueries()), []query.Query{
 		{Name: api.GetQuery, Description: "One account: state, since, conditions, what it can do", Handle: query.Of(a.getAccount)},
 		{Name: api.ListQuery, Description: "A page of accounts, by id, with filters", Handle: query.Of(a.listAccounts)},
 		{Name: api.StatsQuery, Description: "The fleet in numbers: distribution, transitions, time to RUNNING", Handle: query.Of(a.stats)},
@@ -28,7 +28,7 @@ func (a *App) queries() []query.Query {
 		{Name: api.InboxQuery, Description: "What waits in the inbox, and a page of what could not be judged, the last one first", Handle: query.Of(a.listInbox)},
 		{Name: api.InboxRetryQuery, Description: "Put parked messages into the inbox again: one, or all", Handle: query.Of(a.retryInbox)},
 		{Name: api.InboxDropQuery, Description: "Forget parked messages: one, or all", Handle: query.Of(a.dropInbox)},
-	}...)
+	}...))
 }
 
 // wait waits until the views have seen what the caller has.

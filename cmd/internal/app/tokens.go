@@ -29,7 +29,7 @@ func (a *App) tokenQueries() []query.Query {
 }
 
 func (a *App) createToken(ctx context.Context, r api.TokenCreateRequest) (any, error) {
-	k := auth.Token{ID: r.ID, Hash: r.Hash, Role: auth.Role(r.Role), Sources: r.Sources, Name: r.Name, Rate: r.Rate, By: r.By}
+	k := auth.Token{ID: r.ID, Hash: r.Hash, Role: auth.Role(r.Role), Sources: r.Sources, Name: r.Name, Rate: r.Rate, By: doneBy(ctx, r.By)}
 	if r.Expires != "" {
 		at, err := time.Parse(time.RFC3339Nano, r.Expires)
 		if err != nil {
@@ -41,11 +41,11 @@ func (a *App) createToken(ctx context.Context, r api.TokenCreateRequest) (any, e
 	if err != nil {
 		return nil, tokenError(err)
 	}
-	return tokenOf(&k), a.audit(ctx, operator.Action{By: r.By, Action: tokenCreated, Target: map[string]string{"token": k.ID, "role": string(k.Role)}})
+	return tokenOf(&k), a.audit(ctx, operator.Action{By: k.By, Action: tokenCreated, Target: map[string]string{"token": k.ID, "role": string(k.Role)}})
 }
 
 func (a *App) revokeToken(ctx context.Context, r api.TokenRevokeRequest) (any, error) {
-	if r.By == "" {
+	if r.By = doneBy(ctx, r.By); r.By == "" {
 		return nil, invalid("by is empty; say who does it")
 	}
 	k, err := a.door.tokens.Revoke(ctx, r.ID)

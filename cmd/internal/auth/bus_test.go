@@ -27,17 +27,29 @@ func TestSubjects(t *testing.T) {
 		subject string
 		may     string // connector, reader, operator, admin
 	}{
-		{"muster.cmd.acct-1", "no no yes yes"},
-		{"muster.in.acct-1", "no no yes yes"},
-		{"muster.src.waha-1.acct-1", "yes no yes yes"},
-		{"muster.src.a=2Eb.acct-1", "yes no yes yes"},
-		{"muster.src.waha-2.acct-1", "no no yes yes"},
+		{"muster.cmd.acct-1", "no no no yes"},
+		{"muster.in.acct-1", "no no no yes"},
+		{"muster.src.@SELF.acct-1", "yes no yes yes"},
+		{"muster.in.@SELF.acct-1", "yes no yes yes"},
+		{"muster.src.@OTHER.acct-1", "no no no yes"},
+		{"muster.in.@OTHER.acct-1", "no no no yes"},
+		{"muster.in.@SELF.a.b", "no no no yes"},
+		{"muster.src.waha-1.acct-1", "yes no no yes"},
+		{"muster.src.a=2Eb.acct-1", "yes no no yes"},
+		{"muster.src.waha-2.acct-1", "no no no yes"},
+		{"muster.in.waha-1.acct-1", "yes no no yes"},
+		{"muster.in.waha-2.acct-1", "no no no yes"},
 		{"muster.worker.hello.waha-1", "yes no yes yes"},
 		{"muster.worker.beat.waha-2", "no no yes yes"},
 		{"muster.q.accounts.get", "yes yes yes yes"},
 		{"muster.q.accounts.list", "no yes yes yes"},
-		{"muster.q.operator.act", "no no yes yes"},
-		{"muster.q.inbox.drop", "no no yes yes"},
+		{"muster.q.operator.act", "no no no yes"},
+		{"muster.q.inbox.drop", "no no no yes"},
+		{"muster.as.SELF.accounts.get", "yes yes yes yes"},
+		{"muster.as.SELF.accounts.list", "no yes yes yes"},
+		{"muster.as.SELF.operator.act", "no no yes yes"},
+		{"muster.as.SELF.tokens.create", "no no no yes"},
+		{"muster.as.OTHER.accounts.get", "no no no yes"},
 		{"muster.q.tokens.create", "no no no yes"},
 		{"muster.q.unheard.of", "no no no yes"},
 		{"muster.ev.00.acct-1", "no no no yes"},
@@ -70,6 +82,8 @@ func TestSubjects(t *testing.T) {
 			for _, row := range table {
 				may := strings.Fields(row.may)[i] == "yes"
 				subject, sub := strings.CutPrefix(row.subject, "sub ")
+				other := Roles[(i+1)%len(Roles)]
+				subject = strings.NewReplacer("SELF", r.ids[string(role)][0], "OTHER", r.ids[string(other)][0]).Replace(subject)
 				if strings.Contains(subject, "DELETE") && may {
 					continue // it would
 				}

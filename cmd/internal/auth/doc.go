@@ -19,9 +19,10 @@
 // record that cannot be read counts as revoked and is logged. A certificate that
 // cannot be read anew leaves the one before in use and is logged.
 //
-// What it does not do: NATS tells a service nothing about who has sent a
-// message. What a connector says on the bus is therefore proved by the subject,
-// which names the source (bus.SourceSubject), and a connector may publish
-// nowhere else; for all other clients of the bus, the name in a request is what
-// they say it is. Over HTTP it is the token's.
+// NATS tells a service nothing about who has sent a message. What somebody says on
+// the bus is therefore proved by the subject, which names a token or a source
+// (bus.Speaker, bus.NamedQuery), and connectors and operators may publish nowhere
+// else; OnBus looks up whose name it is. Only an admin may publish where no name
+// stands, or in another's name. On a NATS server that is not Muster's own the names
+// are as good as that server's permissions.
 package auth

@@ -16,10 +16,14 @@ import (
 	"github.com/musterhq/muster/bus"
 )
 
-// GuardConfig bounds what one caller may ask of the HTTP listener.
+// GuardConfig bounds what one caller may ask.
 type GuardConfig struct {
-	Rate int   // requests per second of one token; 0 = no bound
-	Body int64 // largest body in bytes; 0 = no bound
+	Rate    int   // requests per second of one token over HTTP; 0 = no bound
+	BusRate int   // triggers and questions per second of one token, or one source, over NATS; 0 = no bound
+	Body    int64 // largest body in bytes; 0 = no bound
+	// Foreign: the NATS server is somebody else's. Who may publish in a name is
+	// then its business, and such a name is believed.
+	Foreign bool
 }
 
 // Guard stands before HTTP routes.
@@ -123,27 +127,35 @@ func (g *Guard) anonymous(r *http.Request) (*Identity, *bus.Error) {
 // burst is how many requests a caller may make at once: those of so many seconds.
 const burst = 2
 
-// pace is nil while the caller keeps to its rate.
+// pace is nil while the caller keeps to its rate over HTTP.
 func (g *Guard) pace(i *Identity) *bus.Error {
 	most := i.Rate
 	if most == 0 {
 		most = g.cfg.Rate
 	}
-	if most == 0 || i.Token == "" {
+	if i.Token == "" {
+		return nil
+	}
+	return g.take(i.Token, most)
+}
+
+// take is nil while somebody stays below so many requests per second; 0 = no bound.
+func (g *Guard) take(who string, most int) *bus.Error {
+	if most == 0 {
 		return nil
 	}
 	g.mu.Lock()
-	l := g.limits[i.Token]
+	l := g.limits[who]
 	if l == nil {
 		l = rate.NewLimiter(rate.Limit(most), burst*most)
-		g.limits[i.Token] = l
+		g.limits[who] = l
 	}
 	g.mu.Unlock()
 	if l.AllowN(g.tokens.cfg.Now(), 1) {
 		return nil
 	}
 	return &bus.Error{Code: http.StatusTooManyRequests, Title: "too many requests",
-		Detail: "this token may make " + strconv.Itoa(most) + " requests per second", Retryable: true}
+		Detail: "no more than " + strconv.Itoa(most) + " requests per second may come in this name", Retryable: true}
 }
 
 // problem is an error as RFC 9457 has it, with Muster's code.

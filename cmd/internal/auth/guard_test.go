@@ -10,6 +10,9 @@ import (
 	"sync"
 	"testing"
 	"time"
+
+	"github.com/musterhq/muster/bus"
+	"github.com/musterhq/muster/domain"
 )
 
 // handler answers with who has come in.
@@ -163,5 +166,61 @@ func TestRate(t *testing.T) {
 	mu.Unlock()
 	if got := many("reader", 20); got != 2 {
 		t.Errorf("%d of 20 a second later, want 2", got)
+	}
+}
+
+// TestBusRate: over the bus a token and a source keep to a rate each, which is not
+// that of HTTP.
+func TestBusRate(t *testing.T) {
+	now := time.Now()
+	r := newRig(t, Config{Now: func() time.Time { return now }}, nil)
+	r.everybody(t)
+	r.token(t, "fast", Token{Role: Connector, Sources: []string{"fast-1"}, Rate: 5})
+	g := NewGuard(r.tokens, GuardConfig{BusRate: 2})
+	many := func(s bus.Speaker, tr domain.Trigger) (ok int) {
+		t.Helper()
+		for range 20 {
+			var e *bus.Error
+			switch _, err := g.MayTell(s, &tr); {
+			case err == nil:
+				ok++
+			case !errors.As(err, &e) || e.Code != http.StatusTooManyRequests || !e.Retryable:
+				t.Fatal(err)
+			}
+		}
+		return ok
+	}
+	for name, tt := range map[string]struct {
+		s    bus.Speaker
+		t    domain.Trigger
+		want int // two seconds' worth of 20 at once
+	}{
+		"a token":                 {bus.Speaker{Token: r.ids["operator"][0]}, domain.Trigger{Name: "start"}, 4},
+		"a token with its own":    {bus.Speaker{Token: r.ids["fast"][0]}, domain.Trigger{Name: "start", Source: "fast-1"}, 10},
+		"a source":                {bus.Speaker{Source: "waha-1"}, domain.Trigger{Name: "start", Source: "waha-1"}, 4},
+		"a source, by its token":  {bus.Speaker{Source: "fast-1"}, domain.Trigger{Name: "start", Source: "fast-1"}, 10},
+		"a source without tokens": {bus.Speaker{Source: "other"}, domain.Trigger{Name: "start", Source: "other"}, 4},
+	} {
+		if got := many(tt.s, tt.t); got != tt.want {
+			t.Errorf("%s: %d of 20 at once, want %d", name, got, tt.want)
+		}
+	}
+	if w := call(g, Any, bearer(r.whole("operator"))); w.Code != 200 {
+		t.Errorf("the same token over HTTP: %d, want 200", w.Code)
+	}
+	free := NewGuard(r.tokens, GuardConfig{})
+	for range 1000 {
+		if _, err := free.MayTell(bus.Speaker{Source: "waha-1"}, &domain.Trigger{Name: "start", Source: "waha-1"}); err != nil {
+			t.Fatalf("without a bound: %v", err)
+		}
+	}
+	if _, err := r.tokens.Revoke(t.Context(), r.ids["operator"][0]); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := free.OnBus(r.ids["operator"][0]); !errors.Is(err, bus.ErrNotAllowed) {
+		t.Errorf("a revoked token's name: %v, want ErrNotAllowed", err)
+	}
+	if i, err := NewGuard(r.tokens, GuardConfig{Foreign: true}).OnBus("somebody"); err != nil || i.Name != "somebody" {
+		t.Errorf("a name on somebody else's server: %+v, %v", i, err)
 	}
 }

@@ -58,7 +58,9 @@ func readStreams(partitions int) []string {
 	return out
 }
 
-// grant is what a token may do on the bus of a log with so many partitions.
+// grant is what a token may do on the bus of a log with so many partitions. What
+// an operator or a connector says, it says in its token's name or in that of a
+// source, so that it is known who has said it.
 func (t *Token) grant(partitions int) bus.Grant {
 	g := bus.Grant{Name: t.ID, Until: t.Expires}
 	if t.Role == Admin {
@@ -66,20 +68,28 @@ func (t *Token) grant(partitions int) bus.Grant {
 	}
 	for _, name := range slices.Sorted(maps.Keys(queries)) {
 		if t.Role.Meets(queries[name]) {
-			g.Publish = append(g.Publish, bus.QuerySubject(name))
+			g.Publish = append(g.Publish, bus.NamedQuery(t.ID, name))
+			if queries[name] != Operator {
+				g.Publish = append(g.Publish, bus.QuerySubject(name))
+			}
 		}
 	}
 	g.Subscribe = []string{bus.FeedSubjects, bus.InboxPrefix(t.ID) + ".>"}
+	if t.Role.Meets(Connector) {
+		own := bus.Speaker{Token: t.ID}
+		g.Publish = append(g.Publish, own.Commands(), own.Inboxes())
+	}
 	if t.Role == Connector {
 		for _, s := range t.Sources {
-			g.Publish = append(g.Publish, bus.SubjectsOfSource(s), bus.HelloSubject(s), bus.BeatSubject(s), bus.GoodbyeSubject(s))
+			speaker := bus.Speaker{Source: s}
+			g.Publish = append(g.Publish, speaker.Commands(), speaker.Inboxes(), bus.HelloSubject(s), bus.BeatSubject(s), bus.GoodbyeSubject(s))
 		}
 		return g
 	}
 	g.Publish = append(g.Publish, readStreams(partitions)...)
 	g.Subscribe = append(g.Subscribe, "_INBOX.>") // answers of questions that every reader may ask
 	if t.Role == Operator {
-		g.Publish = append(g.Publish, bus.CommandSubjects, bus.InboxSubjects, bus.SourceSubjects, bus.WorkerSubjects)
+		g.Publish = append(g.Publish, bus.WorkerSubjects)
 	}
 	return g
 }

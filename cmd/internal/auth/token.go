@@ -30,7 +30,7 @@ type Token struct {
 	Role    Role      `json:"role"`
 	Sources []string  `json:"sources,omitempty"` // of a Connector
 	Name    string    `json:"name,omitempty"`    // for people
-	Rate    int       `json:"rate,omitempty"`    // requests per second over HTTP; 0 = the server's default
+	Rate    int       `json:"rate,omitempty"`    // requests per second, over HTTP and over NATS each; 0 = the server's default
 	Created time.Time `json:"created"`
 	By      string    `json:"by"` // who made it
 	Expires time.Time `json:"expires,omitzero"`

@@ -45,7 +45,8 @@ type Tokens struct {
 
 	mu         sync.RWMutex
 	tokens     map[string]*Token
-	partitions int // of the log
+	partitions int            // of the log
+	rates      map[string]int // of sources; nil = not counted since the last change
 
 	bucket *bucket
 	end    sync.Once
@@ -244,6 +245,7 @@ func (t *Tokens) put(k *Token) {
 	if old := t.tokens[k.ID]; old == nil || old.Revoked.IsZero() {
 		t.tokens[k.ID] = k
 	}
+	t.rates = nil
 	t.mu.Unlock()
 	if t.ready() {
 		t.cfg.Changed()

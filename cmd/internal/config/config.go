@@ -16,6 +16,7 @@ type Config struct {
 	TLSCert        string        `koanf:"tls-cert"`          // PEM file of both listeners' certificate; "" = no TLS
 	TLSKey         string        `koanf:"tls-key"`           // PEM file of its key
 	TokenRate      int           `koanf:"token-rate"`        // HTTP requests per second of one token; 0 = no bound
+	BusRate        int           `koanf:"bus-rate"`          // triggers and questions per second over NATS of one token or source; 0 = no bound
 	BodyMiB        int           `koanf:"body-mib"`          // largest body of an HTTP request
 	Sync           string        `koanf:"sync"`              // a bus.Sync; embedded server only
 	Partitions     int           `koanf:"partitions"`        // streams the history is spread over, fixed when the data is created

@@ -30,6 +30,7 @@ var settings = []setting{
 	{key: "tls-cert", def: "", help: "PEM file with the certificate of both listeners; read anew when it changes"},
 	{key: "tls-key", def: "", help: "PEM file with the certificate's key"},
 	{key: "token-rate", def: 1000, help: "HTTP requests per second that one token may make; 0 = no bound"},
+	{key: "bus-rate", def: 0, help: "triggers and questions per second over NATS that one token, or one source, may send; 0 = no bound"},
 	{key: "body-mib", def: 16, help: "largest body of an HTTP request in MiB"},
 	{key: "sync", def: string(bus.SyncGroup), help: "when a record is on disk: group (one fsync for many, before the answer), always (one each), interval (may lose the last moments at a power cut)"},
 	{key: "archive", def: "", help: "folder to which the history is archived while it is served, a second behind"},

@@ -45,6 +45,7 @@ func (c *Config) breaches() []string {
 	}
 	r.check((c.TLSCert == "") == (c.TLSKey == ""), "tls-cert and tls-key belong together; give both, or neither")
 	r.check(c.TokenRate >= 0 && c.TokenRate <= 1_000_000, "token-rate is %d; from 0 (no bound) to 1000000 are possible", c.TokenRate)
+	r.check(c.BusRate >= 0 && c.BusRate <= 1_000_000, "bus-rate is %d; from 0 (no bound) to 1000000 are possible", c.BusRate)
 	r.check(c.BodyMiB >= 1 && c.BodyMiB <= 1024, "body-mib is %d; from 1 to 1024 are possible", c.BodyMiB)
 	_, err := bus.ParseSync(c.Sync)
 	r.check(err == nil, "%v", err)
