@@ -111,6 +111,9 @@ func (t *Trigger) checkPublished() error {
 	if group, _ := machine.Reserved(t.Name); group == machine.GroupMark {
 		return ownTrigger(t.Name)
 	}
+	if t.Recorded != 0 {
+		return invalid(fieldRecorded, "is for the lines of an exported history; a publisher leaves it out")
+	}
 	if t.Source == SourceMuster {
 		return invalid("source", "the name %s is Muster's own; give your connector another one", SourceMuster)
 	}

@@ -24,6 +24,7 @@ type Defaults struct {
 type Judge struct {
 	machines *machine.Registry
 	defaults Defaults
+	noBeats  bool
 }
 
 // NewJudge returns a judge over the machines of reg.
@@ -47,7 +48,13 @@ func (j *Judge) With(d Defaults) (*Judge, error) {
 	if err := checkMode("mode", d.Mode); err != nil {
 		return nil, err
 	}
-	return &Judge{machines: j.machines, defaults: d}, nil
+	return &Judge{machines: j.machines, defaults: d, noBeats: j.noBeats}, nil
+}
+
+// WithoutBeats returns a judge of recorded histories, to whose Due missing
+// heartbeats mean nothing: beats are not stored, but the losses for want of them are.
+func (j *Judge) WithoutBeats() *Judge {
+	return &Judge{machines: j.machines, defaults: j.defaults, noBeats: true}
 }
 
 // Machines returns the registry.

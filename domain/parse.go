@@ -146,8 +146,15 @@ func (m *member) any() any {
 	return m.value
 }
 
-// fieldNames are the fields of a trigger, in the order in which they are written.
-var fieldNames = []string{"id", "account", "trigger", "key", "at", "source", "epoch", "seq", "by", "reason", "data", "expect", "machine", "mode", "labels"}
+// fieldRecorded is the field that only lines of an exported history have.
+const fieldRecorded = "recorded"
+
+// published are the fields of a trigger that publishers give, in the order in which
+// they are written; fieldNames are all.
+var (
+	published  = []string{"id", "account", "trigger", "key", "at", "source", "epoch", "seq", "by", "reason", "data", "expect", "machine", "mode", "labels"}
+	fieldNames = append(slices.Clone(published), fieldRecorded)
+)
 
 // fromMembers makes a trigger of an object's members.
 func fromMembers(members []member) (Trigger, error) {
@@ -159,10 +166,10 @@ func fromMembers(members []member) (Trigger, error) {
 }
 
 func unknownField(name string) error {
-	if near := machine.Closest(name, fieldNames); near != "" {
+	if near := machine.Closest(name, published); near != "" {
 		return invalid(name, "is not a field of a trigger; did you mean %s?", near)
 	}
-	return invalid(name, "is not a field of a trigger; the fields are %s", strings.Join(fieldNames, ", "))
+	return invalid(name, "is not a field of a trigger; the fields are %s", strings.Join(published, ", "))
 }
 
 // set fills the field of the member's name, one of fieldNames.
@@ -206,6 +213,8 @@ func (t *Trigger) set(m *member) (err error) {
 		t.Mode, err = m.asText()
 	case "labels":
 		t.Labels, err = labels(m.name, m.any())
+	case fieldRecorded:
+		t.Recorded, err = m.asInstant()
 	}
 	return err
 }

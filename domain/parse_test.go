@@ -91,6 +91,7 @@ var refused = []struct{ name, line, says string }{
 	{"own trigger", `{"account":"a","trigger":"mark_stuck"}`, "Muster itself"},
 	{"own trigger in its name", `{"account":"a","trigger":"settled","source":"muster"}`, "Muster itself"},
 	{"own source", `{"account":"a","trigger":"start","source":"muster"}`, "source"},
+	{"of an exported history", `{"account":"a","trigger":"start","recorded":"2026-01-01T10:00:00Z"}`, "recorded: is for the lines of an exported history"},
 	{"no key", `{"account":"a","trigger":"claim","data":{"message":"m","side":"bot","handler":"h"}}`, "key: is missing"},
 	{"adopt without a state", `{"account":"a","trigger":"adopt"}`, "data.state: is missing"},
 	{"adopt null", `{"account":"a","trigger":"adopt","data":{"state":null}}`, "data.state: is missing"},
@@ -215,6 +216,10 @@ func TestAppendJSONIsReadBack(t *testing.T) {
 		if err != nil || !reflect.DeepEqual(got, want) {
 			t.Errorf("%s\nwant %#v\n got %#v (%v)", line, want, got, err)
 		}
+	}
+	kept := domain.Trigger{Account: "a", Name: "mark_stuck", Source: "muster", Expect: domain.NoExpect, Recorded: 1_767_261_600_000_000_001}
+	if got, err := domain.ParseLine(kept.AppendJSON(nil)); err != nil || !reflect.DeepEqual(got, kept) {
+		t.Errorf("%s\nwant %#v\n got %#v (%v)", kept.AppendJSON(nil), kept, got, err)
 	}
 	if b, err := json.Marshal(&domain.Trigger{Account: "a", Name: "start", Expect: domain.NoExpect}); err != nil || string(b) != `{"account":"a","trigger":"start"}` {
 		t.Errorf("got %s (%v)", b, err)

@@ -82,7 +82,7 @@ func (r *ruling) synced() {
 // beats: an account that is ready has been silent for too long.
 func (s *search) beats() {
 	longest := s.m.Beats()
-	if longest == 0 || s.m.Class(s.a.State) != machine.ClassReady {
+	if longest == 0 || s.j.noBeats || s.m.Class(s.a.State) != machine.ClassReady {
 		return
 	}
 	s.offer(max(s.a.Since, s.a.extra().Beat)+int64(longest), RankBeats, "", finding{name: "connection_lost", reason: "heartbeats_missed"})

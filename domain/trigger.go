@@ -60,6 +60,10 @@ type Trigger struct {
 	Causation   string
 	Traceparent string
 
+	// Recorded is when the trigger was recorded, unix ns: in lines of an exported
+	// history, which are judged at that time. 0 in all other triggers.
+	Recorded int64
+
 	// NotWorker marks a recover for an account whose source is no worker
 	// (data.worker false in a trace line): it sets unverified and moves nothing.
 	NotWorker bool

@@ -20,10 +20,7 @@ func (t *Trigger) AppendJSON(dst []byte) []byte {
 	w.text("trigger", t.Name)
 	w.text("key", t.Key)
 	if t.HasAt {
-		w.name("at")
-		w.b = append(w.b, '"')
-		w.b = time.Unix(0, t.At).UTC().AppendFormat(w.b, time.RFC3339Nano)
-		w.b = append(w.b, '"')
+		w.instant("at", t.At)
 	}
 	w.text("source", t.Source)
 	w.number("epoch", t.Epoch)
@@ -50,6 +47,9 @@ func (t *Trigger) AppendJSON(dst []byte) []byte {
 		w.name("labels")
 		w.strings(t.Labels)
 	}
+	if t.Recorded != 0 {
+		w.instant(fieldRecorded, t.Recorded)
+	}
 	return append(w.b, '}')
 }
 
@@ -72,6 +72,13 @@ func (w *jsonWriter) text(name, s string) {
 		w.name(name)
 		w.quote(s)
 	}
+}
+
+func (w *jsonWriter) instant(name string, at int64) {
+	w.name(name)
+	w.b = append(w.b, '"')
+	w.b = time.Unix(0, at).UTC().AppendFormat(w.b, time.RFC3339Nano)
+	w.b = append(w.b, '"')
 }
 
 func (w *jsonWriter) number(name string, n int64) {

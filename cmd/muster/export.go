@@ -34,9 +34,12 @@ func newExport(c *cli) *cobra.Command {
 		Long: `Write the history of an archive, of a server (--server), or of the data folder of a stopped one
 (--data), oldest first.
 
-  jsonl    what publishers said, as trace lines: "muster try" and "muster import" take them.
-           What Muster's clock makes again of them (its deadlines) is left out, and so are
-           heartbeats, which are not stored.
+  jsonl    trace lines with all that was judged, Muster's own deadlines too, each with the time
+           at which it was recorded (the field "recorded"): "muster try" and "muster import" make
+           the same history of them again
+  said     trace lines with what publishers said alone: for "muster send --file", and for
+           "muster try", whose clock makes the deadlines anew (heartbeats are not stored, so
+           wecom accounts seem to miss them)
   csv      a row for each event, with a head
   parquet  the same rows, typed and compressed
   ocel     an object-centric event log (OCEL 2.0 in JSON) for process mining: the objects are

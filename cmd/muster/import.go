@@ -27,7 +27,8 @@ func newImport(c *cli) *cobra.Command {
 		Short: "Bring a past in: judge a trace and append what came of it to a stopped server's data",
 		Long: `Judge a trace (one JSON object a line, oldest first; - is stdin) as "muster try" does, on the
 clock of its lines, and append the resulting events to the data folder of a server that is not
-running; the folder is made when it is not there. The accounts must have no history: when one has,
+running; the folder is made when it is not there. What "muster export" wrote is taken as it was
+recorded, deadlines included, and gives the same state again. The accounts must have no history: when one has,
 it is named and nothing is written. Run again after it was interrupted, it goes on where it was.`,
 		Example: `  muster import past.jsonl --data ./muster-data
   muster export /backup/fleet -o jsonl | muster import - --data ./new-data`,

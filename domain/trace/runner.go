@@ -15,6 +15,7 @@ type Runner struct {
 	agenda   *domain.Agenda
 	now      int64
 	started  bool // the clock shows a time
+	recorded bool // the trace is an exported history: it has the deadlines that fired
 	verdicts []Verdict
 	counts   Counts
 	events   []*domain.Event
@@ -34,11 +35,19 @@ func (r *Runner) Account(id domain.AccountID) *domain.Account { return r.account
 // start sets the clock to the first time that can be read in the trace.
 func (r *Runner) start(lines []line) {
 	for i := range lines {
-		if lines[i].trigger.HasAt {
-			r.now, r.started = lines[i].trigger.At, true
+		if at, ok := clock(&lines[i].trigger); ok {
+			r.now, r.started = at, true
 			return
 		}
 	}
+}
+
+// clock is the time that a trigger moves the clock to; ok is false when it has none.
+func clock(t *domain.Trigger) (at int64, ok bool) {
+	if t.Recorded != 0 {
+		return t.Recorded, true
+	}
+	return t.At, t.HasAt
 }
 
 // line moves the clock to the line's time and judges it.
@@ -50,7 +59,7 @@ func (r *Runner) line(l *line) {
 		r.refuse(l, l.err)
 	case !r.started:
 		r.refuse(l, &domain.InvalidError{Field: "at", Reason: "is missing, and no line of the trace has a time"})
-	case t.Source == domain.SourceMuster && !spoken(t.Name):
+	case t.Source == domain.SourceMuster && !spoken(t.Name) && t.Recorded == 0:
 		// The clock makes it again.
 	default:
 		r.judgeOne(l.number, t)
@@ -73,12 +82,20 @@ func (r *Runner) Judge(t *domain.Trigger) domain.Decision { return r.judgeOne(0,
 
 // advance moves the clock to the trigger's time and fires what is due before it.
 func (r *Runner) advance(t *domain.Trigger) {
-	if t.HasAt && (t.At > r.now || !r.started) {
-		r.Fire(t.At - 1)
-		r.now, r.started = t.At, true
+	at, ok := clock(t)
+	if ok && (at > r.now || !r.started) {
+		r.fireBetween(at - 1)
+		r.now, r.started = at, true
 		return
 	}
-	r.Fire(r.now - 1)
+	r.fireBetween(r.now - 1)
+}
+
+// fireBetween is Fire between lines.
+func (r *Runner) fireBetween(end int64) {
+	if !r.recorded {
+		r.Fire(end)
+	}
 }
 
 // spoken says whether a line of Muster's own is judged: what no clock can make.

@@ -6,6 +6,10 @@
 // lines. What a trigger means is the judge's alone, so a trace and a live
 // system agree wherever no deadline falls between the lines.
 //
+// An exported history is judged as it was: its lines say when each was recorded
+// (the field recorded), that time is the clock's, and Muster's own triggers are
+// among the lines, so that no deadline fires between them.
+//
 // It is pure: lines come in from a reader, the [Result] goes out, and nothing
 // else is touched. A line that is no trigger gets the verdict `invalid` and the
 // rest is judged; only a reader that fails ends a run with an error.
@@ -17,6 +21,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"slices"
 
 	"github.com/musterhq/muster/domain"
 	"github.com/musterhq/muster/domain/machine"
@@ -123,15 +128,19 @@ func Run(r io.Reader, opts Options) (*Result, error) {
 		return nil, fmt.Errorf("read the trace: %w", err)
 	}
 	run := NewRunner(judge)
+	if slices.ContainsFunc(lines, func(l line) bool { return l.trigger.Recorded != 0 }) {
+		run.judge, run.recorded = judge.WithoutBeats(), true
+	}
 	run.start(lines)
 	for i := range lines {
 		run.line(&lines[i])
 	}
-	until := run.now
-	if opts.HasUntil {
-		until = opts.Until
+	switch {
+	case opts.HasUntil:
+		run.Fire(opts.Until)
+	case !run.recorded:
+		run.Fire(run.now)
 	}
-	run.Fire(until)
 	return run.Result(), nil
 }
 

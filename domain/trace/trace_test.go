@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/musterhq/muster/domain"
 	"github.com/musterhq/muster/domain/lifecycle"
 	"github.com/musterhq/muster/domain/trace"
 )
@@ -130,6 +131,29 @@ func TestMustersOwnLines(t *testing.T) {
 		`{"account":"a","trigger":"recover","at":"2026-01-05T10:08:01Z","source":"ops"}`)
 	expect(t, r, "1 a start applied IDLE>CONNECTING 1", "0 a mark_stuck noop CONNECTING>CONNECTING 2", "4 a vouch_lost noop CONNECTING>CONNECTING 3",
 		"5 a recover applied CONNECTING>DISCONNECTED 4", "6 a recover noop DISCONNECTED>DISCONNECTED 5", "0 a mark_stuck noop DISCONNECTED>DISCONNECTED 6")
+}
+
+// An exported history has its own deadlines, or none: the clock makes none. Here a
+// limit ended late, since nobody ran when it was due, and QR_REQUIRED was left in time
+// by a fact that was observed early and recorded late.
+func TestAnExportedHistoryIsJudgedAsItWas(t *testing.T) {
+	lines := []string{
+		`{"account":"a","trigger":"adopt","data":{"state":"RUNNING"},"at":"2026-01-05T10:00:00Z","recorded":"2026-01-05T10:00:00Z"}`,
+		`{"account":"a","trigger":"rate_limited","data":{"until":"2026-01-05T10:01:00Z"},"at":"2026-01-05T10:00:00Z","recorded":"2026-01-05T10:00:01Z"}`,
+		`{"account":"b","trigger":"qr_received","at":"2026-01-05T09:00:00Z","recorded":"2026-01-05T10:02:00Z"}`,
+		`{"account":"a","trigger":"condition_expired","source":"muster","data":{"condition":"rate_limited"},"at":"2026-01-05T11:00:00Z","recorded":"2026-01-05T11:00:00Z"}`,
+		`{"account":"b","trigger":"qr_scanned","at":"2026-01-05T09:00:30Z","recorded":"2026-01-05T11:00:01Z"}`,
+	}
+	want := []string{
+		"1 a adopt applied IDLE>RUNNING 1", "2 a rate_limited applied RUNNING>DEGRADED 2", "3 b qr_received applied IDLE>QR_REQUIRED 1",
+		"4 a condition_expired applied DEGRADED>RUNNING 3", "5 b qr_scanned applied QR_REQUIRED>SYNCING 2",
+	}
+	r := run(t, trace.Options{}, lines...)
+	expect(t, r, want...)
+	if e := r.Events[3]; domain.FormatTime(e.At) != "2026-01-05T11:00:00Z" || domain.FormatTime(e.Recorded) != "2026-01-05T11:00:00Z" {
+		t.Errorf("the limit ended at %s, recorded at %s", domain.FormatTime(e.At), domain.FormatTime(e.Recorded))
+	}
+	expect(t, run(t, until(t, "2026-01-05T11:30:00Z"), lines...), append(want, "0 b mark_stuck noop SYNCING>SYNCING 3")...)
 }
 
 func TestMachinesAndModeOfATrace(t *testing.T) {

@@ -63,7 +63,7 @@ var kept = flag.String("archive", "", "an archive to measure")
 
 // every says which recorded sequences are imported: each one costs the start of a
 // server.
-var every = flag.Int("every", 12, "import every n-th recorded sequence")
+var every = flag.Int("every", 4, "import every n-th recorded sequence")
 
 // BenchmarkReplay measures a replay on one core: the views alone, and the fold
 // with the counts of states and the times to RUNNING. muster bench replay

@@ -5,6 +5,7 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"maps"
 	"strings"
 
 	"github.com/musterhq/muster/domain"
@@ -42,13 +43,15 @@ type Exported struct {
 }
 
 // Formats are the names that NewSink takes.
-func Formats() []string { return []string{"jsonl", "csv", "parquet", "ocel"} }
+func Formats() []string { return []string{"jsonl", "said", "csv", "parquet", "ocel"} }
 
 // NewSink makes what writes a format.
 func NewSink(format string, w io.Writer) (Sink, error) {
 	switch format {
 	case "jsonl":
 		return &lineSink{w: bufio.NewWriterSize(w, 64<<10)}, nil
+	case "said":
+		return &lineSink{w: bufio.NewWriterSize(w, 64<<10), asSaid: true}, nil
 	case "csv":
 		return newCSV(w), nil
 	case "parquet":
@@ -176,19 +179,31 @@ func labelsOf(e *domain.Event) map[string]string {
 	return labels
 }
 
-// lineSink writes trace lines, as try and import take them: what publishers
-// said, without what Muster's clock makes again of it. The first line of an
-// account registers it.
+// lineSink writes trace lines, as try and import take them: all that was judged,
+// with the times of recording, so that the history comes out as it was; or, when
+// asSaid is set, what publishers said and no clock makes again of it. The first
+// line of an account registers it.
 type lineSink struct {
-	w   *bufio.Writer
-	buf []byte
+	w      *bufio.Writer
+	buf    []byte
+	asSaid bool
 }
 
 func (s *lineSink) Add(x *Exported) error {
-	if x.Own() {
+	if s.asSaid && x.Own() {
 		return nil
 	}
 	said := x.Said()
+	if !s.asSaid {
+		said.Recorded = x.Recorded
+	}
+	if _, told := said.Data["worker"]; said.NotWorker && !told {
+		said.Data = maps.Clone(said.Data)
+		if said.Data == nil {
+			said.Data = domain.Data{}
+		}
+		said.Data["worker"] = false
+	}
 	if x.First || x.Version == 1 {
 		said.Machine, said.Mode, said.Labels = x.Machine, x.Mode, x.Labels
 	}

@@ -270,7 +270,7 @@ func NewTable(opts trace.Options) (*Table, error) {
 	if err != nil {
 		return nil, err
 	}
-	t := &Table{judge: judge}
+	t := &Table{judge: judge.WithoutBeats()}
 	for _, name := range opts.Defaults {
 		m, ok := opts.Machines.Get(name)
 		if !ok || m.Family() != machine.FamilySession {

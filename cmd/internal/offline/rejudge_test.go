@@ -184,6 +184,30 @@ func TestRejudgeUnderTheSameTable(t *testing.T) {
 	}
 }
 
+// TestRejudgeTakesBeatsAsRecorded: heartbeats are not stored, so a history with them
+// neither gains nor loses a loss when it is judged again under its own table.
+func TestRejudgeTakesBeatsAsRecorded(t *testing.T) {
+	beating := 0
+	for _, path := range cases(t) {
+		text, err := os.ReadFile(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		was := judged(t, string(text))
+		if !bytes.Contains(text, []byte(`"heartbeat"`)) || len(was.Events) == 0 {
+			continue
+		}
+		beating++
+		r, err := Rejudge(t.Context(), written(t, 2, was.Events), table(t), Options{}, nil)
+		if err != nil || r.Differ != 0 || len(r.Finals) != 0 || r.Digest != was.Digest {
+			t.Errorf("%s: %v: %d differ, %v", filepath.Base(path), err, r.Differ, r.Finals)
+		}
+	}
+	if beating < 3 {
+		t.Errorf("only %d cases have heartbeats", beating)
+	}
+}
+
 // TestRejudgeReplaces says of which accounts a machine is replaced.
 func TestRejudgeReplaces(t *testing.T) {
 	events := func(machine string, triggers ...string) (list []*domain.Event) {
