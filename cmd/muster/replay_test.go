@@ -158,7 +158,7 @@ func TestImportAndExportWrongUse(t *testing.T) {
 	musterWith(t, past, "import", "-", "--data", t.TempDir(), "--machine", "whatsap@1").want(t, 2, "did you mean whatsapp@1?")
 	musterWith(t, past, "import", "-", "--data", t.TempDir(), "--mode", "watch").want(t, 2, "--mode is")
 	muster(t, "export", "/nosuch").want(t, 3, "/nosuch")
-	muster(t, "export", "/nosuch", "-o", "xml").want(t, 2, "it is one of jsonl, csv, parquet, ocel")
+	muster(t, "export", "/nosuch", "-o", "xml").want(t, 2, "it is one of jsonl, said, csv, parquet, ocel")
 	muster(t, "export", "/nosuch", "--label", "pool").want(t, 2, "it is key=value")
 	muster(t, "export", "/nosuch", "--from", "noon").want(t, 2, `--from is "noon"`)
 	muster(t, "export", "/nosuch", "--data", "x").want(t, 2, "give one")
