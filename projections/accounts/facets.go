@@ -18,12 +18,11 @@ type Facets struct {
 	Damaged    int
 }
 
-// Facets counts all accounts shown, at the price of a look at the view's own
-// counters.
+// Facets counts all accounts shown.
 func (v *View) Facets() Facets { return v.FacetsOf(Filter{}) }
 
 // FacetsOf counts the accounts that match f exactly: each as it is at one moment.
-// All of those that can match are looked at, some 15 ns each.
+// Only for a prefix and for times all of those that can match are looked at, some 15 ns each.
 func (v *View) FacetsOf(f Filter) Facets {
 	sum := Facets{
 		Machines: map[string]int{}, States: map[string]int{}, Classes: map[string]int{},
@@ -31,12 +30,6 @@ func (v *View) FacetsOf(f Filter) Facets {
 		Desired: map[string]int{}, Attention: map[string]int{},
 	}
 	for _, s := range v.Parts() {
-		if f.all() {
-			s.mu.RLock()
-			s.addTo(&sum, s.counters())
-			s.mu.RUnlock()
-			continue
-		}
 		t := s.count(&f)
 		s.mu.RLock()
 		s.addTo(&sum, t)
@@ -45,86 +38,74 @@ func (v *View) FacetsOf(f Filter) Facets {
 	return sum
 }
 
-// all says whether every account matches.
-func (f *Filter) all() bool {
-	return f.Prefix == "" && f.Machine == "" && f.State == "" && f.Class == "" && f.Condition == "" && f.Desired == "" &&
-		f.Source == nil && f.Attention == "" && f.SinceFrom == 0 && f.SinceBefore == 0 && len(f.Labels) == 0
-}
-
 // tally counts accounts by the numbers of a shard's tables.
 type tally struct {
-	accounts, damaged                       int
-	states, labels, sources, desired, needs []int
-	conditions                              map[string]int
+	accounts, damaged                              int
+	states, labels, sources, desired, needs, conds []int
 }
 
-// bump counts one more, or less, of a number.
-func bump(counts *[]int, number, d int) {
-	for len(*counts) <= number {
-		*counts = append(*counts, 0)
+// bump counts n more of a number.
+func bump(counts *[]int, number, n int) {
+	if number >= len(*counts) {
+		*counts = append(*counts, make([]int, number+1-len(*counts))...)
 	}
-	(*counts)[number] += d
+	(*counts)[number] += n
 }
 
-// add counts an account; the caller holds the lock.
-func (t *tally) add(s *shard, number uint32) {
-	r := s.rows.At(number)
-	t.accounts++
-	if r.flags&flagDamaged != 0 {
-		t.damaged++
+// add counts n accounts with a key.
+func (t *tally) add(k *cellKey, n int) {
+	t.accounts += n
+	if k.damaged {
+		t.damaged += n
 	}
-	bump(&t.states, int(r.state), 1)
-	bump(&t.labels, int(r.labels), 1)
-	bump(&t.sources, int(r.source), 1)
-	bump(&t.desired, int(r.desired), 1)
-	bump(&t.needs, int(r.needs), 1)
-	if r.flags&flagMore == 0 {
-		return
-	}
-	last := ""
-	for _, c := range s.more[number] { // sorted by name
-		if c.Name != last {
-			t.conditions[c.Name]++
-			last = c.Name
-		}
-	}
+	bump(&t.states, int(k.state), n)
+	bump(&t.labels, int(k.labels), n)
+	bump(&t.sources, int(k.source), n)
+	bump(&t.desired, int(k.desired), n)
+	bump(&t.needs, int(k.needs), n)
+	bump(&t.conds, int(k.conds), n)
 }
 
-// counters are the counts over all accounts shown; the caller holds the lock.
-func (s *shard) counters() *tally {
-	t := &tally{accounts: s.shown, damaged: s.damage, sources: s.bySource, desired: s.byDesired, conditions: s.conditions}
-	for _, of := range []struct {
-		lists  [][]uint32
-		counts *[]int
-	}{{s.byState, &t.states}, {s.byLabels, &t.labels}, {s.byNeeds, &t.needs}} {
-		for i, l := range of.lists {
-			bump(of.counts, i, len(l))
-		}
+// count counts the accounts that match.
+func (s *shard) count(f *Filter) *tally {
+	t := &tally{}
+	switch {
+	case f.Prefix != "":
+		s.countPrefix(f, t)
+	case f.SinceFrom != 0 || f.SinceBefore != 0:
+		s.countRows(f, t)
+	default:
+		s.countCells(f, t)
 	}
 	return t
 }
 
-// count counts the accounts that match, some at a time, so that events are let
-// in between.
-func (s *shard) count(f *Filter) *tally {
-	t := &tally{conditions: map[string]int{}}
-	if f.Prefix != "" {
-		s.countPrefix(f, t)
-		return t
+// countCells counts whole cells.
+func (s *shard) countCells(f *Filter, t *tally) {
+	s.mu.RLock()
+	defer s.mu.RUnlock()
+	m := s.matcher(f)
+	for i := range s.cells.list {
+		if c := &s.cells.list[i]; c.n > 0 && m.has(&c.key) {
+			t.add(&c.key, c.n)
+		}
 	}
+}
+
+// countRows counts account by account, some at a time, so that events are let
+// in between.
+func (s *shard) countRows(f *Filter, t *tally) {
 	s.mu.RLock()
 	m := s.matcher(f)
 	var numbers []uint32
 	n, lists := m.fewest()
 	if lists != nil {
 		numbers = m.gather()
+		n = len(numbers)
 	} else if n > 0 {
 		n = s.rows.Len()
 	}
 	s.mu.RUnlock()
-	if lists != nil {
-		n = len(numbers)
-	}
 	for from := 0; from < n; from += countAtOnce {
 		s.mu.RLock()
 		m := s.matcher(f)
@@ -134,18 +115,23 @@ func (s *shard) count(f *Filter) *tally {
 				number = numbers[i]
 			}
 			if m.matches(number) {
-				t.add(s, number)
+				t.row(s, number)
 			}
 		}
 		s.mu.RUnlock()
 	}
-	return t
+}
+
+// row counts an account.
+func (t *tally) row(s *shard, number uint32) {
+	k := s.rows.At(number).key()
+	t.add(&k, 1)
 }
 
 // countAtOnce is how many accounts are counted before events are let in.
 const countAtOnce = 8 * atOnce
 
-// countPrefix is count along the order of the ids.
+// countPrefix counts along the order of the ids.
 func (s *shard) countPrefix(f *Filter, t *tally) {
 	s.settle()
 	for after, inclusive := f.Prefix, true; ; inclusive = false {
@@ -160,7 +146,7 @@ func (s *shard) countPrefix(f *Filter, t *tally) {
 				}
 				looked, last = looked+1, number
 				if m.matches(number) {
-					t.add(s, number)
+					t.row(s, number)
 				}
 				return true
 			})
@@ -201,16 +187,18 @@ func (s *shard) addTo(f *Facets, t *tally) {
 	}
 	for i, n := range t.needs {
 		if n > 0 {
-			for _, kind := range s.kindsOf(i) {
+			for _, kind := range textsOf(s.needs, i) {
 				f.Attention[kind] += n
 			}
 		}
 	}
 	addNamed(f.Sources, t.sources, s.sources.Name)
 	addNamed(f.Desired, t.desired, s.words.Name)
-	for name, n := range t.conditions {
+	for i, n := range t.conds {
 		if n > 0 {
-			f.Conditions[name] += n
+			for _, name := range textsOf(s.conds, i) {
+				f.Conditions[name] += n
+			}
 		}
 	}
 }

@@ -10,8 +10,7 @@ import (
 const (
 	MaxLimit    = 1000
 	ScanLimit   = 16_384 // accounts walked over in the order of their ids
-	GatherLimit = 32_768 // accounts sorted
-	gatherFirst = 4_096  // so few are sorted at once
+	GatherLimit = 32_768 // accounts of which the next ones are picked
 	atOnce      = 1_024  // accounts looked at before events are let in
 )
 
@@ -95,11 +94,10 @@ type walk struct {
 
 	found  []copied // in order; the next one first
 	done   bool     // there are no more
-	budget int      // accounts that may still be walked over
-
-	gathered []uint32 // the matching accounts that are left, in order
-	gather   bool     // gathered is in use
-	stuck    bool     // it has looked at as many accounts as it may
+	begun  bool
+	budget int  // accounts that may still be walked over
+	gather bool // the next ones are picked out of all that can match, instead
+	stuck  bool // it has looked at as many accounts as it may
 }
 
 func newWalk(s *shard, f *Filter, after string, want int) *walk {
@@ -121,27 +119,45 @@ func (w *walk) fill() {
 		return
 	}
 	w.found = make([]copied, 0, w.want)
-	if w.gather {
-		w.fromGathered()
-		return
+	if !w.begun {
+		w.begin()
 	}
-	if w.budget == ScanLimit {
-		if n, narrowed := w.candidates(); n == 0 || (narrowed && n <= gatherFirst) {
-			w.startGather()
+	if !w.gather {
+		for w.budget > 0 && !w.done && len(w.found) < w.want {
+			w.scan()
+		}
+		if len(w.found) > 0 || w.done {
 			return
 		}
+		n, _, _ := w.spread()
+		w.gather = n <= GatherLimit
+		w.stuck = !w.gather
 	}
-	for w.budget > 0 && !w.done && len(w.found) < w.want {
-		w.scan()
+	for w.gather && len(w.found) == 0 && !w.done {
+		w.pick()
 	}
-	if len(w.found) > 0 || w.done {
-		return
+}
+
+// begin chooses the way that looks at fewer accounts: of n that can match among
+// all, evenly spread, the first ones are found after so many steps along the
+// order. When they turn out not to be spread like that, the other way is taken
+// after as many steps as it would cost itself.
+func (w *walk) begin() {
+	w.begun = true
+	n, all, narrowed := w.spread()
+	if narrowed && n <= GatherLimit {
+		w.gather = n*n <= w.want*all
+		w.budget = min(w.budget, max(n, atOnce))
 	}
-	if n, _ := w.candidates(); n <= GatherLimit {
-		w.startGather()
-		return
-	}
-	w.stuck = true
+}
+
+// spread is how many accounts can match at most, of how many, and whether they
+// were narrowed down at all.
+func (w *walk) spread() (n, all int, narrowed bool) {
+	w.s.mu.RLock()
+	defer w.s.mu.RUnlock()
+	n, lists := w.s.matcher(w.f).fewest()
+	return n, w.s.shown, lists != nil
 }
 
 // scan walks over some accounts in the order of their ids.
@@ -200,56 +216,53 @@ func (s *shard) seek(id string, inclusive bool) (number uint32, ok bool) {
 	return s.order.GetAt(lo)
 }
 
-// candidates is how many accounts can match at most, and whether they were
-// narrowed down at all.
-func (w *walk) candidates() (n int, narrowed bool) {
-	w.s.mu.RLock()
-	defer w.s.mu.RUnlock()
-	n, lists := w.s.matcher(w.f).fewest()
-	return n, lists != nil
-}
-
-// startGather sorts all accounts that match.
-func (w *walk) startGather() {
-	w.gather = true
+// pick finds the next accounts among all that can match: it keeps the first ones
+// by id of those that it has seen.
+func (w *walk) pick() {
 	s := w.s
 	s.mu.RLock()
 	numbers := s.matcher(w.f).gather()
 	s.mu.RUnlock()
+	first := make([]uint32, 0, w.want+1)
+	cut := false
 	for chunk := range slices.Chunk(numbers, atOnce) {
 		s.mu.RLock()
 		s.ids.RLock()
 		m := s.matcher(w.f)
 		for _, number := range chunk {
-			if m.matches(number) && s.ids.CompareID(number, w.after) > 0 && s.ids.HasPrefix(number, w.f.Prefix) {
-				w.gathered = append(w.gathered, number)
+			if len(first) == w.want && s.ids.Compare(number, first[w.want-1]) > 0 {
+				cut = cut || m.matches(number)
+				continue
+			}
+			if !m.matches(number) || s.ids.CompareID(number, w.after) <= 0 || !s.ids.HasPrefix(number, w.f.Prefix) {
+				continue
+			}
+			at, _ := slices.BinarySearchFunc(first, number, s.ids.Compare)
+			if first = slices.Insert(first, at, number); len(first) > w.want {
+				first, cut = first[:w.want], true
 			}
 		}
 		s.ids.RUnlock()
 		s.mu.RUnlock()
 	}
-	s.ids.RLock()
-	slices.SortFunc(w.gathered, s.ids.Compare)
-	s.ids.RUnlock()
-	w.fromGathered()
+	w.take(first)
+	w.done = !cut
 }
 
-// fromGathered copies the next accounts of those that were sorted.
-func (w *walk) fromGathered() {
+// take copies accounts that matched a moment ago.
+func (w *walk) take(numbers []uint32) {
 	s := w.s
 	s.mu.RLock()
 	defer s.mu.RUnlock()
 	s.ids.RLock()
 	defer s.ids.RUnlock()
 	m := s.matcher(w.f)
-	for len(w.gathered) > 0 && len(w.found) < w.want {
-		number := w.gathered[0]
-		w.gathered = w.gathered[1:]
+	for _, number := range numbers {
 		if m.matches(number) { // it may have changed meanwhile
 			w.found = append(w.found, s.copy(number))
 		}
+		w.after = string(s.ids.ID(number))
 	}
-	w.done = len(w.gathered) == 0
 }
 
 // copy copies an account; the caller holds both locks.

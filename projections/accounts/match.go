@@ -9,6 +9,7 @@ type matcher struct {
 	states []bool // by state; nil: any
 	labels []bool // by set of labels; nil: any
 	needs  []bool // by set of kinds of attention; nil: any
+	conds  []bool // by set of names of conditions; nil: any
 	source uint32
 	none   bool // nothing can match
 }
@@ -33,13 +34,19 @@ func (s *shard) matcher(f *Filter) *matcher {
 	if f.Attention != "" {
 		m.needs = make([]bool, s.needs.Len())
 		for i := range m.needs {
-			m.needs[i] = slices.Contains(s.kindsOf(i), f.Attention)
+			m.needs[i] = slices.Contains(textsOf(s.needs, i), f.Attention)
+		}
+	}
+	if f.Condition != "" {
+		m.conds = make([]bool, s.conds.Len())
+		for i := range m.conds {
+			m.conds[i] = slices.Contains(textsOf(s.conds, i), f.Condition)
 		}
 	}
 	if f.Source != nil {
 		number, known := s.sources.Find(*f.Source)
 		m.source = number
-		m.none = !known || int(number) >= len(s.bySource) || s.bySource[number] == 0
+		m.none = !known
 	}
 	return m
 }
@@ -56,30 +63,22 @@ func hasAll(labels, wanted map[string]string) bool {
 // matches says whether an account is shown and matches, but for the prefix.
 func (m *matcher) matches(number uint32) bool {
 	r := m.s.rows.At(number)
-	switch {
-	case m.none, !r.shown(),
-		m.states != nil && !m.states[r.state],
-		m.labels != nil && !m.labels[r.labels],
-		m.needs != nil && !m.needs[r.needs],
-		m.f.Source != nil && m.source != r.source,
-		m.f.SinceFrom != 0 && r.since < m.f.SinceFrom,
-		m.f.SinceBefore != 0 && r.since >= m.f.SinceBefore,
-		m.f.Desired != "" && m.s.words.Name(uint32(r.desired)) != m.f.Desired:
+	if !r.shown() || m.f.SinceFrom != 0 && r.since < m.f.SinceFrom || m.f.SinceBefore != 0 && r.since >= m.f.SinceBefore {
 		return false
 	}
-	return m.f.Condition == "" || m.hasCondition(number, r)
+	k := r.key()
+	return m.has(&k)
 }
 
-func (m *matcher) hasCondition(number uint32, r *row) bool {
-	if r.flags&flagMore == 0 {
-		return false
-	}
-	for _, c := range m.s.more[number] {
-		if c.Name == m.f.Condition {
-			return true
-		}
-	}
-	return false
+// has says whether accounts with a key match, but for the prefix and the times.
+func (m *matcher) has(k *cellKey) bool {
+	return !m.none &&
+		(m.states == nil || m.states[k.state]) &&
+		(m.labels == nil || m.labels[k.labels]) &&
+		(m.needs == nil || m.needs[k.needs]) &&
+		(m.conds == nil || m.conds[k.conds]) &&
+		(m.f.Source == nil || m.source == k.source) &&
+		(m.f.Desired == "" || m.s.words.Name(uint32(k.desired)) == m.f.Desired)
 }
 
 // fewest returns how many accounts can match at most, and the lists that hold

@@ -6,14 +6,15 @@ import (
 
 	"github.com/musterhq/muster/domain"
 	"github.com/musterhq/muster/domain/machine"
+	"github.com/musterhq/muster/projections/internal/intern"
 	"github.com/musterhq/muster/projections/internal/turns"
 )
 
-// maxNeeds bounds the sets of kinds of attention that are told apart; what goes
-// beyond is one set of the kind "other". A fleet has some dozens.
-const maxNeeds = 1<<16 - 1
+// maxSets bounds the sets of kinds of attention, and those of conditions, that are
+// told apart; what goes beyond is one set of the kind "other". A fleet has some dozens.
+const maxSets = 1<<16 - 1
 
-// kindSep stands between the kinds of a set: no kind holds it.
+// kindSep stands between the kinds, or names, of a set: none holds it.
 const kindSep = "\x00"
 
 // ask is what a state asks a human for.
@@ -67,7 +68,32 @@ func (s *shard) needsOf(number uint32, r *row) uint16 {
 	}
 	slices.Sort(kinds)
 	s.kinds = kinds
-	return uint16(s.needs.IDWithin(strings.Join(kinds, kindSep), maxNeeds, "other"))
+	return s.setOf(s.needs)
+}
+
+// condsOf is the number of the set of names of conditions, which are sorted by
+// name. An account may have several of one name.
+func (s *shard) condsOf(conditions []domain.Condition) uint16 {
+	kinds := s.kinds[:0]
+	for i := range conditions {
+		if name := conditions[i].Name; len(kinds) == 0 || kinds[len(kinds)-1] != name {
+			kinds = append(kinds, name)
+		}
+	}
+	s.kinds = kinds
+	return s.setOf(s.conds)
+}
+
+// setOf is the number of the set of texts in kinds.
+func (s *shard) setOf(sets *intern.Table) uint16 {
+	s.set = s.set[:0]
+	for i, kind := range s.kinds {
+		if i > 0 {
+			s.set = append(s.set, kindSep...)
+		}
+		s.set = append(s.set, kind...)
+	}
+	return uint16(sets.BytesWithin(s.set, maxSets, "other"))
 }
 
 // knows says whether the registry has the machine of a state.
@@ -76,12 +102,12 @@ func (s *shard) knows(state uint16) bool {
 	return ok
 }
 
-// kindsOf are the kinds of a set.
-func (s *shard) kindsOf(needs int) []string {
-	if needs == 0 {
+// textsOf are the kinds, or names, of a set.
+func textsOf(sets *intern.Table, number int) []string {
+	if number == 0 {
 		return nil
 	}
-	return strings.Split(s.needs.Name(uint32(needs)), kindSep)
+	return strings.Split(sets.Name(uint32(number)), kindSep)
 }
 
 // speak keeps the customers' open turns and says whether what the account asks

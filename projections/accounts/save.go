@@ -115,7 +115,9 @@ func (s *shard) loadMore(in *wire.Reader) {
 		}
 		if in.Err() == nil {
 			s.more[number] = conditions
-			s.rows.At(number).flags |= flagMore
+			r := s.rows.At(number)
+			r.flags |= flagMore
+			r.conds = s.condsOf(conditions)
 		}
 	}
 }
@@ -140,6 +142,5 @@ func (s *shard) index() {
 			r.needs = s.needsOf(i, r)
 		}
 		s.reindex(i, &row{}, r)
-		s.countConditions(r, i, +1)
 	}
 }

@@ -23,8 +23,10 @@ type row struct {
 	inState  uint32 // its place in byState, while it is shown
 	inLabels uint32 // its place in byLabels, while it is shown and has labels
 	inNeeds  uint32 // its place in byNeeds, while it is shown and asks for something
+	cell     uint32 // while it is shown
 	state    uint16 // states.None: no event yet
 	needs    uint16 // the set of kinds of attention
+	conds    uint16 // the set of names of conditions
 	mode     uint8
 	desired  uint8
 	flags    uint8
@@ -56,24 +58,23 @@ type shard struct {
 	names    *intern.Table // of conditions, their scopes and reasons
 	rows     pages.List[row]
 	needs    *intern.Table                 // sets of kinds of attention
+	conds    *intern.Table                 // sets of names of conditions
 	more     map[uint32][]domain.Condition // of the accounts that have any
 	turns    map[uint32]*turns.Turns       // of the accounts whose customers wait
 
 	// The indexes hold the accounts shown.
-	shown      int
-	order      *btree.BTreeG[uint32] // by id; nil until somebody asks, see settle
-	byState    [][]uint32            // by state, in no order
-	byLabels   [][]uint32            // by set of labels, in no order; nothing for the empty set
-	byNeeds    [][]uint32            // by set of kinds of attention, in no order; nothing for the empty set
-	bySource   []int                 // accounts by source
-	byDesired  []int                 // accounts by what is desired
-	conditions map[string]int        // accounts by the name of a condition
-	damage     int                   // accounts with a damaged history
+	shown    int
+	order    *btree.BTreeG[uint32] // by id; nil until somebody asks, see settle
+	byState  [][]uint32            // by state, in no order
+	byLabels [][]uint32            // by set of labels, in no order; nothing for the empty set
+	byNeeds  [][]uint32            // by set of kinds of attention, in no order; nothing for the empty set
+	cells    cells
 
 	event   domain.Event   // a copy to fold, without what the view does not keep
 	account domain.Account // the account that is being folded
 	asks    []ask          // by state
 	kinds   []string       // used again for each set
+	set     []byte         // likewise
 }
 
 func newShard(ids *projections.Ids, machines *machine.Registry) *shard {
@@ -86,10 +87,10 @@ func newShard(ids *projections.Ids, machines *machine.Registry) *shard {
 		words:    intern.New(),
 		names:    intern.New(),
 		needs:    intern.New(),
+		conds:    intern.New(),
 		more:     map[uint32][]domain.Condition{},
 		turns:    map[uint32]*turns.Turns{},
-
-		conditions: map[string]int{},
+		cells:    cells{numbers: map[cellKey]uint32{}},
 	}
 }
 
@@ -175,10 +176,7 @@ func (s *shard) store(number uint32, r *row, a *domain.Account, e *domain.Event,
 	}
 	conditions := len(e.Set) > 0 || len(e.Ended) > 0
 	if conditions {
-		s.storeConditions(number, r, &before, a.Conditions)
-	} else if before.shown() != r.shown() {
-		s.countConditions(&before, number, -1)
-		s.countConditions(r, number, +1)
+		s.storeConditions(number, r, a.Conditions)
 	}
 	if s.speak(number, r, e) || conditions || first || r.state != before.state || r.flags != before.flags || r.desired != before.desired {
 		r.needs = s.needsOf(number, r)
@@ -195,8 +193,7 @@ func (s *shard) word(old uint8, text string) uint8 {
 }
 
 // storeConditions keeps the conditions of an account.
-func (s *shard) storeConditions(number uint32, r, before *row, conditions []domain.Condition) {
-	s.countConditions(before, number, -1)
+func (s *shard) storeConditions(number uint32, r *row, conditions []domain.Condition) {
 	if len(conditions) == 0 {
 		delete(s.more, number)
 		r.flags &^= flagMore
@@ -205,7 +202,7 @@ func (s *shard) storeConditions(number uint32, r, before *row, conditions []doma
 		s.more[number] = conditions
 		r.flags |= flagMore
 	}
-	s.countConditions(r, number, +1)
+	r.conds = s.condsOf(conditions)
 }
 
 // ownConditions replaces the texts of conditions, which may be part of a
@@ -218,20 +215,6 @@ func (s *shard) ownConditions(conditions []domain.Condition) {
 }
 
 func (s *shard) name(text string) string { return s.names.Name(s.names.ID(text)) }
-
-// countConditions counts the conditions of an account, once for each name.
-func (s *shard) countConditions(r *row, number uint32, d int) {
-	if !r.shown() || r.flags&flagMore == 0 {
-		return
-	}
-	last := ""
-	for _, c := range s.more[number] { // sorted by name
-		if c.Name != last {
-			s.conditions[c.Name] += d
-			last = c.Name
-		}
-	}
-}
 
 // reindex moves an account in the indexes from what it was to what it is.
 func (s *shard) reindex(number uint32, before, now *row) {
@@ -257,11 +240,14 @@ func (s *shard) reindex(number uint32, before, now *row) {
 	if is && now.needs != 0 && (!was || before.needs != now.needs) {
 		now.inNeeds = join(&s.byNeeds, int(now.needs), number)
 	}
+	if was && is && before.key() == now.key() {
+		return
+	}
 	if was {
-		s.countRow(before, -1)
+		s.cells.leave(before.cell)
 	}
 	if is {
-		s.countRow(now, +1)
+		now.cell = s.cells.enter(now.key())
 	}
 	switch {
 	case is && !was:
@@ -274,15 +260,6 @@ func (s *shard) reindex(number uint32, before, now *row) {
 		if s.order != nil {
 			s.order.Delete(number)
 		}
-	}
-}
-
-// countRow counts an account that is shown by what has no list of its own.
-func (s *shard) countRow(r *row, d int) {
-	bump(&s.bySource, int(r.source), d)
-	bump(&s.byDesired, int(r.desired), d)
-	if r.flags&flagDamaged != 0 {
-		s.damage += d
 	}
 }
 

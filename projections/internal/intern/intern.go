@@ -59,6 +59,14 @@ func (t *Table) IDWithin(s string, limit int, other string) uint32 {
 	return t.ID(s)
 }
 
+// BytesWithin is IDWithin for a text that is made up in bytes which are used again.
+func (t *Table) BytesWithin(b []byte, limit int, other string) uint32 {
+	if id, ok := t.ids[string(b)]; ok {
+		return id
+	}
+	return t.IDWithin(string(b), limit, other)
+}
+
 // Name returns the text with this number.
 func (t *Table) Name(id uint32) string { return t.names[id] }
 
