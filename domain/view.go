@@ -58,6 +58,10 @@ type ConversationView struct {
 // FormatTime prints unix nanoseconds as users see times: RFC 3339 in UTC.
 func FormatTime(ns int64) string { return time.Unix(0, ns).UTC().Format(time.RFC3339Nano) }
 
+// ParseTime reads a time as users give times, RFC 3339 between the years 1700 and
+// 2200, as unix nanoseconds. The error is an [InvalidError] about the field.
+func ParseTime(field, text string) (int64, error) { return instantText(field, text) }
+
 // Describe returns the account as users see it. What depends on the machine is
 // empty when this process does not know it.
 func (j *Judge) Describe(a *Account) AccountView {

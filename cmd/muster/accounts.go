@@ -157,14 +157,14 @@ func checkFilters(req *api.ListRequest, now time.Time) error {
 		if *f.text == "" {
 			continue
 		}
-		at, err := time.Parse(time.RFC3339, *f.text)
+		at, err := domain.ParseTime(f.flag, *f.text)
 		if d, bad := time.ParseDuration(*f.text); bad == nil && d >= 0 {
-			at, err = now.Add(-d), nil
+			at, err = now.Add(-d).UnixNano(), nil
 		}
 		if err != nil {
 			return usage("--%s is %q; it is a duration such as 10m, or a time such as 2026-01-01T10:00:00Z", f.flag, *f.text)
 		}
-		*f.text = at.UTC().Format(time.RFC3339Nano)
+		*f.text = domain.FormatTime(at)
 	}
 	for _, f := range []struct {
 		flag, value string

@@ -1,9 +1,8 @@
 package app
 
 import (
-	"time"
-
 	"github.com/musterhq/muster/cmd/internal/api"
+	"github.com/musterhq/muster/domain"
 	"github.com/musterhq/muster/projections/accounts"
 )
 
@@ -23,11 +22,11 @@ func filterOf(r *api.ListRequest) (f accounts.Filter, err error) {
 		if bound.text == "" {
 			continue
 		}
-		at, err := time.Parse(time.RFC3339, bound.text)
+		at, err := domain.ParseTime(bound.name, bound.text)
 		if err != nil {
-			return f, invalid("%s is %q; it is a time like 2026-01-01T10:00:00Z", bound.name, bound.text)
+			return f, invalid("%v", err)
 		}
-		*bound.to = at.UnixNano()
+		*bound.to = at
 	}
 	return f, nil
 }

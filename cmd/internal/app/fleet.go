@@ -52,15 +52,15 @@ func (a *App) distribution(ctx context.Context, r api.DistributionRequest) (any,
 		if r.Label != "" {
 			return nil, invalid("a past time is not counted by label; leave out at or label")
 		}
-		at, err := time.Parse(time.RFC3339, r.At)
+		at, err := domain.ParseTime("at", r.At)
 		if err != nil {
-			return nil, invalid("at is %q; it is a time like 2026-01-01T10:00:00Z", r.At)
+			return nil, invalid("%v", err)
 		}
-		counts, ok := view.At(at.UnixNano(), time.Now().UnixNano())
+		counts, ok := view.At(at, time.Now().UnixNano())
 		if !ok {
 			return nil, notFound("the distribution is kept for the last 90 days, and %s lies outside of them", r.At)
 		}
-		answer.At, answer.Counts = domain.FormatTime(at.UnixNano()), api.Counts(counts)
+		answer.At, answer.Counts = domain.FormatTime(at), api.Counts(counts)
 		return answer, nil
 	}
 	answer.Counts = api.Counts(view.Now())

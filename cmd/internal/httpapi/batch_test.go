@@ -21,7 +21,7 @@ type line struct {
 }
 
 // lines reads the answer of a batch.
-func lines(t *testing.T, body []byte) []line {
+func lines(t testing.TB, body []byte) []line {
 	t.Helper()
 	var out []line
 	for text := range strings.Lines(string(body)) {

@@ -27,10 +27,11 @@ type position struct{ asOf api.AsOf }
 // UnmarshalText reads a position.
 func (p *position) UnmarshalText(text []byte) error {
 	if strings.HasPrefix(string(text), "{") {
-		if err := json.Unmarshal(text, &p.asOf); err != nil {
+		var asOf api.AsOf
+		if err := json.Unmarshal(text, &asOf); err != nil {
 			return fmt.Errorf("%q is no position; it is as_of of an answer, or written 0:12,1:7", text)
 		}
-		return nil
+		text = []byte(live.Position(asOf).String()) // the same rules for both forms
 	}
 	read, err := live.ParsePosition(string(text))
 	if err != nil {

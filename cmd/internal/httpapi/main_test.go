@@ -30,7 +30,7 @@ const within = 60 * time.Second
 
 // server is a whole Muster in this process.
 type server struct {
-	t    *testing.T
+	t    testing.TB
 	app  *app.App
 	url  string
 	dir  string
@@ -40,7 +40,7 @@ type server struct {
 }
 
 // start starts a server on a folder; changes are made to its configuration.
-func start(t *testing.T, dir string, changes ...func(*config.Config)) *server {
+func start(t testing.TB, dir string, changes ...func(*config.Config)) *server {
 	t.Helper()
 	cfg := config.Default()
 	cfg.Data, cfg.HTTP, cfg.NATSListen = dir, "127.0.0.1:0", "127.0.0.1:0"
@@ -106,7 +106,7 @@ func (s *server) do(method, path, body string, headers ...string) answer {
 	return ask(s.t, s.http, method, s.url+path, body, headers...)
 }
 
-func ask(t *testing.T, c *http.Client, method, url, body string, headers ...string) answer {
+func ask(t testing.TB, c *http.Client, method, url, body string, headers ...string) answer {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(context.Background(), within)
 	defer cancel()
@@ -162,14 +162,14 @@ func (s *server) sent(account string, triggers ...string) string {
 	return asOf
 }
 
-func (a answer) want(t *testing.T, status int) {
+func (a answer) want(t testing.TB, status int) {
 	t.Helper()
 	if a.status != status {
 		t.Fatalf("status %d, want %d: %s", a.status, status, a.body)
 	}
 }
 
-func (a answer) read(t *testing.T, into any) {
+func (a answer) read(t testing.TB, into any) {
 	t.Helper()
 	d := json.NewDecoder(bytes.NewReader(a.body))
 	if err := d.Decode(into); err != nil {
@@ -190,7 +190,7 @@ type problem struct {
 }
 
 // problem reads a problem and holds it to what RFC 9457 and the table ask for.
-func (a answer) problem(t *testing.T, code string) problem {
+func (a answer) problem(t testing.TB, code string) problem {
 	t.Helper()
 	var p problem
 	if got := a.header.Get("Content-Type"); got != "application/problem+json" {
