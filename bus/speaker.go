@@ -99,7 +99,7 @@ func (a Admit) Ask(subject string, t *domain.Trigger) (kept func(domain.Verdict)
 	s, err := SpeakerOf(subject)
 	switch {
 	case err != nil:
-		return nil, &Error{Code: http.StatusBadRequest, Title: "invalid", Detail: err.Error()}
+		return nil, &Error{Code: http.StatusBadRequest, Title: "invalid request", Detail: err.Error()}
 	case s == Speaker{}:
 		return nil, nil
 	case a != nil:

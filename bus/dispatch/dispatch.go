@@ -246,10 +246,7 @@ func (e *Endpoint) relay(in incoming, account domain.AccountID) {
 		e.refuse(in.reply, command.ErrNotOwner)
 		return
 	case err != nil:
-		e.refuse(in.reply, &bus.Error{
-			Code: http.StatusServiceUnavailable, Title: "not known", Detail: fmt.Sprintf("the owner of partition %d has not answered: %v", p, err),
-			Retryable: true, Unknown: true,
-		})
+		e.refuse(in.reply, fmt.Errorf("%w: the owner of partition %d has not answered: %w", command.ErrUndecided, p, err))
 		return
 	}
 	if r, err := bus.ParseReply(answer.Data); err == nil && bus.ErrorOf(answer) == nil {

@@ -82,40 +82,44 @@ func (t *Tokens) named(name string) *Identity {
 	return nil
 }
 
-// rateOf is the highest rate of the tokens that speak for a source, of which those
-// without one of their own have the server's; 0 = no bound.
+// sourceRate is what the tokens of a source may send together: as much as the one
+// that may send most.
+type sourceRate struct {
+	own   int  // the highest rate that one has of its own; 0 = none has
+	plain bool // one has the server's
+}
+
+// rateOf is the rate of a source; 0 = no bound.
 func (t *Tokens) rateOf(source string, server int) int {
 	t.mu.RLock()
 	rates := t.rates
 	t.mu.RUnlock()
 	if rates == nil {
-		rates = t.countRates(server)
+		rates = t.countRates()
 	}
-	if most, known := rates[source]; known {
-		return most
+	r := rates[source]
+	switch {
+	case r.own == 0 || r.plain && server == 0:
+		return server
+	case r.plain:
+		return max(r.own, server)
 	}
-	return server
+	return r.own
 }
 
 // countRates makes the table of rateOf, which holds until a token is made or ended.
-func (t *Tokens) countRates(server int) map[string]int {
+func (t *Tokens) countRates() map[string]sourceRate {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	rates := map[string]int{}
+	t.rates = map[string]sourceRate{}
 	for _, k := range t.tokens {
 		if !k.Live(t.cfg.Now()) {
 			continue
 		}
-		own := k.Rate
-		if own == 0 {
-			own = server
-		}
 		for _, s := range k.Sources {
-			if most, known := rates[s]; !known || most != 0 && (own == 0 || own > most) {
-				rates[s] = own
-			}
+			r := t.rates[s]
+			t.rates[s] = sourceRate{own: max(r.own, k.Rate), plain: r.plain || k.Rate == 0}
 		}
 	}
-	t.rates = rates
-	return rates
+	return t.rates
 }

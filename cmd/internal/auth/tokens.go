@@ -45,8 +45,8 @@ type Tokens struct {
 
 	mu         sync.RWMutex
 	tokens     map[string]*Token
-	partitions int            // of the log
-	rates      map[string]int // of sources; nil = not counted since the last change
+	partitions int                   // of the log
+	rates      map[string]sourceRate // by source; nil = not counted since the last change
 
 	bucket *bucket
 	end    sync.Once

@@ -59,7 +59,7 @@ var codes = []struct {
 	{Code{CodeRejected, http.StatusUnprocessableEntity, false, "The trigger was judged and kept, and nothing moved: the machine has no such edge from here. verdict says the rest."}, nil},
 	{Code{CodeStale, http.StatusUnprocessableEntity, false, "The trigger was judged and kept, and nothing moved: it is older than what is known. verdict says the rest."}, nil},
 	{Code{"damaged", http.StatusLocked, false, "The account's history is not whole. It can be read; triggers are refused until it is repaired."}, []string{"damaged"}},
-	{Code{"too_many_requests", http.StatusTooManyRequests, true, "The token has made more requests than it may."}, []string{"too many requests"}},
+	{Code{"too_many_requests", http.StatusTooManyRequests, true, "The token, or on the bus the source, has made more requests than it may."}, []string{"too many requests"}},
 	{Code{CodeInternal, http.StatusInternalServerError, false, "The server could not answer. Its log says why."}, []string{"internal error"}},
 	{Code{"refused_by_log", http.StatusInternalServerError, false, "The log did not take the event. Nothing has moved."}, []string{"refused by the log"}},
 	{Code{CodeStarting, http.StatusServiceUnavailable, true, "The server replays its history; /readyz says how far it has come."}, []string{"not ready"}},
