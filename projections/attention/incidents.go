@@ -128,48 +128,64 @@ func (s *shard) addBuckets(f *Filter, counts map[same]map[int32]int) {
 // have gone meanwhile are left out.
 func (v *View) look(f *Filter, i *Incident) {
 	i.Since, i.Last = int64(i.from)*60e9, int64(i.to)*60e9 // if all have gone
-	first := true
+	var seen span
 	for _, s := range v.Parts() {
-		s.eachItem(f, i, func(number uint32, since int64) {
-			if first || since < i.Since {
-				i.Since = since
-			}
-			if first || since > i.Last {
-				i.Last = since
-			}
-			first = false
-			if n := len(i.Sample); n < sampled || s.ids.CompareID(number, string(i.Sample[n-1])) < 0 {
-				i.sample(s.ids.ID(number))
-			}
-		})
+		if len(f.Labels) == 0 {
+			s.prepare(i)
+		}
+		s.span(f, i, &seen)
+	}
+	if seen.any {
+		i.Since, i.Last = seen.since, seen.last
 	}
 }
 
-// sample keeps the first accounts by id.
-func (i *Incident) sample(id domain.AccountID) {
-	at, _ := slices.BinarySearchFunc(i.Sample, id, func(a, b domain.AccountID) int { return strings.Compare(string(a), string(b)) })
-	i.Sample = slices.Insert(i.Sample, at, id)
-	i.Sample = i.Sample[:min(sampled, len(i.Sample))]
+// span is from when to when items began.
+type span struct {
+	any         bool
+	since, last int64
 }
 
-// eachItem calls with the shard's items of an incident that match.
-func (s *shard) eachItem(f *Filter, i *Incident, with func(number uint32, since int64)) {
+func (n *span) add(since int64) {
+	if !n.any {
+		*n = span{true, since, since}
+	}
+	n.since, n.last = min(n.since, since), max(n.last, since)
+}
+
+// span looks at the shard's items of an incident that match; of a large bucket at
+// its edges, if all of it matches.
+func (s *shard) span(f *Filter, i *Incident, seen *span) {
 	s.mu.RLock()
 	defer s.mu.RUnlock()
 	s.ids.RLock()
 	defer s.ids.RUnlock()
 	m := s.matcher(f)
-	kind, k := s.kinds.Find(i.Kind)
-	source, so := s.sources.Find(i.Source)
-	reason, re := s.reasons.Find(i.Reason)
-	if !k || !so || !re {
-		return
-	}
-	for minute := i.from; minute <= i.to; minute++ {
-		for _, number := range s.buckets[bucketKey{kind, reason, source, minute}] {
+	s.eachBucket(i, func(key bucketKey, list []uint32) {
+		if e := s.edges[key]; e != nil && e.good() && len(f.Labels) == 0 {
+			seen.add(e.oldest.list[0])
+			seen.add(e.newest.list[0])
+			for _, number := range e.accounts.list[:min(sampled, len(e.accounts.list))] {
+				s.sample(i, number)
+			}
+			return
+		}
+		for _, number := range list {
 			if m.account(number) {
-				with(number, s.itemOf(number, kind).since)
+				seen.add(s.itemOf(number, key.kind).since)
+				s.sample(i, number)
 			}
 		}
+	})
+}
+
+// sample keeps the first accounts by id.
+func (s *shard) sample(i *Incident, number uint32) {
+	if n := len(i.Sample); n == sampled && s.ids.CompareID(number, string(i.Sample[n-1])) > 0 {
+		return
 	}
+	id := s.ids.ID(number)
+	at, _ := slices.BinarySearch(i.Sample, id)
+	i.Sample = slices.Insert(i.Sample, at, id)
+	i.Sample = i.Sample[:min(sampled, len(i.Sample))]
 }

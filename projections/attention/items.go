@@ -137,6 +137,9 @@ func (s *shard) join(number uint32, i *item) {
 	key := i.bucket()
 	i.place = uint32(len(s.buckets[key]))
 	s.buckets[key] = append(s.buckets[key], number)
+	if e := s.edges[key]; e != nil {
+		e.add(number, i.since)
+	}
 }
 
 // leave takes an item out of its bucket; the last one there takes its place.
@@ -147,6 +150,12 @@ func (s *shard) leave(number uint32, i *item) {
 	if moved := list[last]; moved != number {
 		list[i.place] = moved
 		s.itemOf(moved, key.kind).place = i.place
+	}
+	if e := s.edges[key]; e != nil {
+		e.remove(number, i.since)
+		if last <= manyItems/2 {
+			delete(s.edges, key)
+		}
 	}
 	if last == 0 {
 		delete(s.buckets, key)

@@ -76,6 +76,7 @@ type shard struct {
 	asks    []ask                  // by state
 	needed  []need                 // used again for each event
 	buckets map[bucketKey][]uint32 // accounts, in no order
+	edges   map[bucketKey]*edges   // of the large buckets that were asked for
 	order   *btree.BTreeG[uint32]  // accounts with an item, by id; nil, and no buckets, until somebody asks, see settle
 }
 
@@ -130,7 +131,7 @@ func (s *shard) settle() {
 	s.ids.RLock()
 	defer s.ids.RUnlock()
 	ids := s.ids
-	s.buckets = map[bucketKey][]uint32{}
+	s.buckets, s.edges = map[bucketKey][]uint32{}, map[bucketKey]*edges{}
 	var numbers []uint32
 	for number, m := range s.more {
 		if len(m.items) > 0 {
