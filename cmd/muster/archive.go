@@ -108,18 +108,23 @@ func (a *archived) add(p *archive.Partition) {
 func newVerify(c *cli) *cobra.Command {
 	var from source
 	var live bool
+	var keyDir string
 	cmd := &cobra.Command{
 		Use:   "verify DIR",
 		Short: "Check an archive to its last byte, and against the stream",
 		Long: `Check an archive: sizes, checksums, the chain of segments, the order of each account's events.
 With --stream it is also compared record by record with the history of the server (--server) or
-of a data folder (--data). The exit code is 0 when all is whole and 1 when something is damaged.`,
+of a data folder (--data). With --keys every sealed record is opened, too. The exit code is 0 when all is whole and 1 when something is damaged.`,
 		Example: `  muster verify /backup/fleet
   muster verify /backup/fleet --stream -o json`,
 		Args: takes("DIR"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			ctx := cmd.Context()
-			v, err := offline.Verify(ctx, args[0])
+			keys, err := readKeys(keyDir)
+			if err != nil {
+				return err
+			}
+			v, err := offline.Verify(ctx, args[0], keys)
 			if err != nil {
 				return asMissing(err)
 			}
@@ -139,6 +144,7 @@ of a data folder (--data). The exit code is 0 when all is whole and 1 when somet
 		},
 	}
 	cmd.Flags().StringVar(&from.data, "data", "", "compare with the data folder of a server that is not running")
+	keysFlag(cmd, &keyDir, "open every record that there is a key for, too")
 	cmd.Flags().BoolVar(&live, "stream", false, "compare with the history of the server that --server names")
 	return cmd
 }
@@ -150,6 +156,9 @@ func verifySheet(t *grid, dir string, v *offline.Verified) {
 	}
 	for _, g := range v.Gaps {
 		t.line("missing: partition %d, sequences %d to %d", g.Partition, g.First, g.Last)
+	}
+	if s := v.Sealed; s != nil {
+		t.line("sealed: %d records were opened, there is no key for %d", s.Opened, s.Closed)
 	}
 	if s := v.Stream; s != nil {
 		t.line("the stream: %d records, %d of them alike in the archive, %d not archived yet", s.Records, s.Compared, s.Behind)

@@ -18,7 +18,7 @@ import (
 // exporting are the flags of `muster export`.
 type exporting struct {
 	from          source
-	archive       string
+	archive, keys string
 	format, out   string
 	account       string
 	filter        offline.Filter
@@ -61,6 +61,7 @@ PM4Py:   pm4py.discover_oc_petri_net(pm4py.read_ocel2_json("fleet.json"))`,
 	}
 	f := cmd.Flags()
 	f.StringVar(&x.from.data, "data", "", "data folder of a server that is not running, instead of --server")
+	keysFlag(cmd, &x.keys, "ids and texts are as they were; without it they have aliases and tokens")
 	f.StringVarP(&x.format, "output", "o", "jsonl", "format: "+strings.Join(offline.Formats(), ", ")) // instead of that of all commands
 	f.StringVar(&x.out, "out", "", "file to write (default: stdout)")
 	f.StringVar(&x.account, "account", "", "this account only")
@@ -112,11 +113,16 @@ func (c *cli) export(ctx context.Context, x *exporting) error {
 	if err := x.read(); err != nil {
 		return err
 	}
-	h, done, err := x.history(ctx, c)
+	keys, err := readKeys(x.keys)
+	if err != nil {
+		return err
+	}
+	stored, done, err := x.history(ctx, c)
 	if err != nil {
 		return err
 	}
 	defer done()
+	h := offline.Opened(stored, keys)
 	if x.out == "" {
 		_, err := x.write(ctx, h, c.out)
 		return err

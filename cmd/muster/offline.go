@@ -8,9 +8,12 @@ import (
 	"strings"
 	"time"
 
+	"github.com/spf13/cobra"
+
 	"github.com/musterhq/muster/cmd/internal/offline"
 	"github.com/musterhq/muster/eventlog"
 	"github.com/musterhq/muster/eventlog/archive"
+	"github.com/musterhq/muster/eventlog/seal"
 )
 
 // source is where a history is read from: a server, or the data of a stopped one.
@@ -29,6 +32,20 @@ func (s *source) log(ctx context.Context, c *cli) (log offline.History, done fun
 		err = as(errNotFound, err)
 	}
 	return log, done, c.hint(err)
+}
+
+// keysFlag adds --keys: the folder of the keys of what is sealed.
+func keysFlag(cmd *cobra.Command, dir *string, does string) {
+	cmd.Flags().StringVar(dir, "keys", "", "folder of the keys (DATA/keys) of a history whose accounts can be erased: "+does)
+}
+
+// readKeys reads a folder of keys; nil: none is named.
+func readKeys(dir string) (*seal.Keys, error) {
+	if dir == "" {
+		return nil, nil
+	}
+	keys, err := seal.ReadOnly(dir)
+	return keys, asMissing(err)
 }
 
 // openArchive opens an archive for reading.

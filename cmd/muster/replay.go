@@ -19,7 +19,6 @@ import (
 	"github.com/musterhq/muster/domain/machine"
 	"github.com/musterhq/muster/domain/trace"
 	"github.com/musterhq/muster/eventlog/archive"
-	"github.com/musterhq/muster/eventlog/seal"
 	"github.com/musterhq/muster/projections/stats"
 )
 
@@ -73,10 +72,8 @@ YAML file may hold, that of all accounts.`,
 			if o.Machines, _, err = registry(dir); err != nil {
 				return err
 			}
-			if keys != "" {
-				if o.Keys, err = seal.ReadOnly(keys); err != nil {
-					return asMissing(err)
-				}
+			if o.Keys, err = readKeys(keys); err != nil {
+				return err
 			}
 			o.Account = domain.AccountID(account)
 			if len(machines) > 0 {
@@ -90,7 +87,7 @@ YAML file may hold, that of all accounts.`,
 	f.StringVar(&account, "account", "", "this account only")
 	f.StringArrayVar(&machines, "machine", nil, "judge again under this machine, or the one of a YAML file; once per family")
 	f.StringVar(&dir, "machines", "", "folder of machine files (*.yaml) beside the built-in machines")
-	f.StringVar(&keys, "keys", "", "folder of the keys (DATA/keys) of an archive whose accounts can be erased; without it they have aliases")
+	keysFlag(cmd, &keys, "accounts have their ids; without it they have aliases")
 	f.BoolVar(&skip, "skip-damaged", false, "leave out segments that are damaged, and name them, instead of refusing")
 	f.IntVar(&o.Workers, "workers", 0, "partitions folded side by side (default: one for each core)")
 	return cmd

@@ -300,6 +300,25 @@ func (l *Log) all(inner iter.Seq2[eventlog.Record, error]) iter.Seq2[eventlog.Re
 	}
 }
 
+// ErrOpen is wrapped when a stored record is not one that its account's key has sealed.
+var ErrOpen = errBox
+
+// Unseal opens a stored record in place: the account's id stands for its alias then,
+// and the data is as it was before it was sealed. ok is false when there is no key for
+// it, which leaves the record as it is; an ErrOpen does, too.
+func (k *Keys) Unseal(r *eventlog.Record) (ok bool, err error) {
+	e := k.ofAlias(r.Account)
+	if e == nil {
+		return false, nil
+	}
+	plain, err := e.open(r.Data)
+	if err != nil {
+		return true, fmt.Errorf("account %q, stored as %s: %w", e.id, e.alias, ErrOpen)
+	}
+	r.Account, r.Data = e.id, plain
+	return true, nil
+}
+
 // Plain returns the data of a stored record of an account as Log gives it.
 func (k *Keys) Plain(account string, stored []byte) []byte {
 	if e := k.of(account); e != nil {

@@ -111,10 +111,11 @@ func TestServeArchives(t *testing.T) {
 }
 
 // damagedFleet is the data and the archive of a killed server, and its digest.
-func damagedFleet(t *testing.T) (dir, arch, digest string, args []string) {
+func damagedFleet(t *testing.T, settings ...string) (dir, arch, digest string, args []string) {
 	t.Helper()
 	dir, arch = t.TempDir(), filepath.Join(t.TempDir(), "archive")
 	args = []string{"--data", dir, "--archive", arch, "--partitions", "1", "--log-transitions=false", "--recover-after", "24h"}
+	args = append(args, settings...)
 	p := serve(t, args...)
 	heavy(t, p, 24, 12)
 	digest, _ = p.digest()
@@ -173,6 +174,7 @@ func TestRepairBlockDamage(t *testing.T) {
 	for name, hurt := range map[string]func(t *testing.T, dir string){
 		"a flipped bit":   func(t *testing.T, dir string) { flip(t, blocks(t, dir)[0]) },
 		"a deleted block": func(t *testing.T, dir string) { remove(t, blocks(t, dir)[1]) },
+		"the first block": func(t *testing.T, dir string) { remove(t, blocks(t, dir)[0]) },
 		"a cut block": func(t *testing.T, dir string) {
 			if err := os.Truncate(blocks(t, dir)[0], 3_000_000); err != nil {
 				t.Fatal(err)
@@ -226,6 +228,41 @@ func TestRepairFromNothing(t *testing.T) {
 	var done offline.Repaired
 	askJSON(t, 0, &done, "repair", "--archive", arch, "--data", dir, "--apply")
 	wholeAgain(t, dir, arch, digest, args)
+}
+
+// TestRepairSealed: a history whose accounts can be erased is repaired as it is stored,
+// without its keys, and is made anew of the archive alone.
+func TestRepairSealed(t *testing.T) {
+	t.Parallel()
+	dir, arch, digest, args := damagedFleet(t, "--erasable")
+	flip(t, blocks(t, dir)[0])
+	remove(t, blocks(t, dir)[1])
+	keys := filepath.Join(dir, "keys")
+	if err := os.Rename(keys, keys+".aside"); err != nil {
+		t.Fatal(err)
+	}
+	var done offline.Repaired
+	askJSON(t, 0, &done, "repair", "--archive", arch, "--data", dir, "--apply")
+	if !done.Applied || done.Missing != 0 || len(done.Damaged) != 0 || done.Partitions[0].Records != 24*12 {
+		t.Fatalf("done: %+v", done)
+	}
+	remove(t, filepath.Join(dir, "nats"))
+	askJSON(t, 0, &done, "repair", "--archive", arch, "--data", dir, "--apply")
+	if err := os.Rename(keys+".aside", keys); err != nil {
+		t.Fatal(err)
+	}
+	wholeAgain(t, dir, arch, digest, args)
+	var v offline.Verified
+	askJSON(t, 0, &v, "verify", arch, "--keys", keys)
+	if v.Sealed == nil || v.Sealed.Opened != 24*13 || v.Sealed.Closed != 0 {
+		t.Errorf("with the keys: %+v", v.Sealed)
+	}
+	if got := ok(t, "", "export", arch, "--keys", keys); !strings.Contains(got, `"account":"acct-07"`) || strings.Contains(got, `"account":"~`) {
+		t.Errorf("exported with the keys: %.300s", got)
+	}
+	if got := ok(t, "", "export", arch); strings.Contains(got, "acct-07") {
+		t.Errorf("exported without the keys: %.300s", got)
+	}
 }
 
 // TestRepairIsKilled kills a repair at many points. What is left can be repaired

@@ -1,13 +1,12 @@
 package e2e
 
 import (
-	"bytes"
 	"encoding/json"
-	"io/fs"
-	"os"
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"github.com/musterhq/muster/cmd/internal/offline"
 )
 
 // personal is what the account of the test below says of people.
@@ -24,32 +23,6 @@ const erasableTrace = `{"account":"+15550100001","trigger":"start","id":"deliver
 {"account":"+15550100001","trigger":"logout","source":"waha-1","epoch":3,"seq":2,"reason":{"code":"401","text":"device removed"}}
 {"account":"+15550100002","trigger":"start"}
 `
-
-// holding lists the files below the folders that hold one of the texts.
-func holding(t *testing.T, texts []string, dirs ...string) (found []string) {
-	t.Helper()
-	for _, dir := range dirs {
-		err := filepath.WalkDir(dir, func(path string, d fs.DirEntry, err error) error {
-			if err != nil || !d.Type().IsRegular() {
-				return err
-			}
-			content, err := os.ReadFile(path)
-			if err != nil {
-				return err
-			}
-			for _, text := range texts {
-				if bytes.Contains(content, []byte(text)) {
-					found = append(found, path+": "+text)
-				}
-			}
-			return nil
-		})
-		if err != nil {
-			t.Fatal(err)
-		}
-	}
-	return found
-}
 
 // numbers are the parts of `muster stats` and `muster replay` that erasing must not change.
 func numbers(t *testing.T, out string) string {
@@ -142,6 +115,10 @@ func TestErase(t *testing.T) {
 	if found := holding(t, personal, data, archive); len(found) != 0 {
 		t.Errorf("after the erasure there is left: %q", found)
 	}
+	ok(t, "", "verify", archive)
+	if got := numbers(t, ok(t, "", "replay", archive, "-o", "json")); got != replayed {
+		t.Errorf("erasing has changed the numbers of a replay:\n%s\nthey were\n%s", got, replayed)
+	}
 
 	p = serve(t, args...)
 	server = "nats://" + p.nats
@@ -158,6 +135,19 @@ func TestErase(t *testing.T) {
 	last, _ := p.digest()
 	p.stop()
 	ok(t, "", "verify", archive, "--data", data)
+	if found := holding(t, personal[1:], data, archive); len(found) != 0 { // the first is the account that was made anew
+		t.Errorf("after another run of the server there is left: %q", found)
+	}
+	var v offline.Verified
+	askJSON(t, 0, &v, "verify", archive, "--keys", filepath.Join(data, "keys"))
+	if v.Sealed == nil || v.Sealed.Closed != 7 || v.Sealed.Opened != 2 {
+		t.Errorf("the keys open %+v, want 2 records, and 7 of the erased account closed", v.Sealed)
+	}
+	var differ offline.Rejudged
+	askJSON(t, 0, &differ, "replay", archive, "--machine", "whatsapp@1", "--account", "+15550100002", "--keys", filepath.Join(data, "keys"))
+	if differ.Accounts != 1 || differ.Triggers != 1 {
+		t.Errorf("a what-if of one account by its id: %+v", differ)
+	}
 	if got := digestOf(t, ok(t, "", "replay", archive, "--keys", filepath.Join(data, "keys"), "-o", "json")); got != last {
 		t.Errorf("after the erasure a replay with the keys gives the digest %s, the server %s", got, last)
 	}

@@ -58,7 +58,7 @@ func (f *fleet) add(a *Archiver, accounts int, offered func(i int) bool) {
 // alike compares an archive with the log.
 func (f *fleet) alike(dir string) {
 	f.t.Helper()
-	v, err := Verify(f.t.Context(), dir)
+	v, err := Verify(f.t.Context(), dir, nil)
 	if err != nil || !v.Whole {
 		f.t.Fatalf("verify: %+v, %v", v, err)
 	}

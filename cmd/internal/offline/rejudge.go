@@ -113,9 +113,9 @@ func (r *rejudging) partition(ctx context.Context, a *archive.Archive, partition
 	until, bounded := r.o.UntilSeq[partition]
 	records := a.Read(ctx, partition, 0)
 	if r.o.Account != "" {
-		records = a.Account(ctx, string(r.o.Account), 0)
+		records = a.Account(ctx, storedAs(r.o.Keys, r.o.Account), 0)
 	}
-	for rec, err := range records {
+	for rec, err := range unsealed(r.o.Keys, records) {
 		if err != nil {
 			return err
 		}

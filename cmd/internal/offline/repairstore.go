@@ -19,6 +19,7 @@ import (
 	"github.com/musterhq/muster/eventlog/archive"
 	"github.com/musterhq/muster/eventlog/natslog"
 	"github.com/musterhq/muster/eventlog/natslog/blockscan"
+	"github.com/musterhq/muster/eventlog/seal"
 )
 
 // The files of a stream's folder, as the server names them.
@@ -153,12 +154,33 @@ func (r *repair) prepare(ctx context.Context, work string) error {
 			return err
 		}
 		defer nc.Close()
-		log, err := natslog.Open(ctx, nc, natslog.Config{Partitions: r.a.Partitions()})
+		layout, err := r.layout(ctx)
+		if err != nil {
+			return err
+		}
+		log, err := natslog.Open(ctx, nc, natslog.Config{Partitions: r.a.Partitions(), RecordLayout: layout})
 		if err != nil {
 			return err
 		}
 		return log.Close()
 	})
+}
+
+// layout is that of the archive's records, which the first one shows: all of a log
+// are sealed, or none is. A log without records is made as an ordinary one.
+func (r *repair) layout(ctx context.Context) (string, error) {
+	for p := range r.a.Partitions() {
+		for rec, err := range r.a.Read(ctx, p, 0) {
+			if err != nil {
+				return "", err
+			}
+			if seal.Sealed(rec.Data) {
+				return natslog.SealedLayout, nil
+			}
+			return natslog.RecordLayout, nil
+		}
+	}
+	return natslog.RecordLayout, nil
 }
 
 // write writes one partition's new stream and returns the sum of its records.

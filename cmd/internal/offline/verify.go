@@ -9,6 +9,7 @@ import (
 	"github.com/musterhq/muster/eventlog"
 	"github.com/musterhq/muster/eventlog/archive"
 	"github.com/musterhq/muster/eventlog/codec"
+	"github.com/musterhq/muster/eventlog/seal"
 )
 
 // Mismatch is a record that an archive and a stream hold differently, or a
@@ -25,7 +26,15 @@ type Mismatch struct {
 type Verified struct {
 	Whole bool `json:"whole"`
 	*archive.Report
+	Sealed *SealReport   `json:"sealed,omitempty"` // absent: no record was to be opened
 	Stream *StreamReport `json:"stream,omitempty"` // absent: only the archive was looked at
+}
+
+// SealReport says how many sealed records the keys open. The records of an account
+// that was erased are among the closed ones; one whose key does not open it is a fault.
+type SealReport struct {
+	Opened int `json:"opened"`
+	Closed int `json:"closed"` // there is no key for them
 }
 
 // StreamReport compares a log with an archive.
@@ -38,14 +47,42 @@ type StreamReport struct {
 
 // Verify checks an archive to the last byte, and that the records of each
 // account follow one another: versions without gaps, each naming the hash of
-// the one before.
-func Verify(ctx context.Context, dir string) (*Verified, error) {
+// the one before. With keys (nil: none) it also opens what they can open.
+func Verify(ctx context.Context, dir string, keys *seal.Keys) (*Verified, error) {
 	c := chains{}
-	r, err := archive.Verify(ctx, dir, c.check)
+	check := c.check
+	var sealed *SealReport
+	if keys != nil {
+		sealed = &SealReport{}
+		check = func(r eventlog.Record) error {
+			if err := c.check(r); err != nil {
+				return err
+			}
+			return sealed.check(keys, r)
+		}
+	}
+	r, err := archive.Verify(ctx, dir, check)
 	if err != nil {
 		return nil, err
 	}
-	return &Verified{Whole: len(r.Faults) == 0 && len(r.Gaps) == 0, Report: r}, nil
+	return &Verified{Whole: len(r.Faults) == 0 && len(r.Gaps) == 0, Report: r, Sealed: sealed}, nil
+}
+
+// check opens a record.
+func (s *SealReport) check(keys *seal.Keys, r eventlog.Record) error {
+	known, err := keys.Unseal(&r)
+	switch {
+	case err != nil:
+		return err
+	case !known:
+		s.Closed++
+		return nil
+	}
+	s.Opened++
+	if e, err := codec.Decode(r.Data); err != nil || e.Account != domain.AccountID(r.Account) {
+		return fmt.Errorf("account %q: what was sealed is no record of it: %w", r.Account, errors.Join(err, seal.ErrOpen))
+	}
+	return nil
 }
 
 // chains are the ends of the accounts' chains.
@@ -83,7 +120,7 @@ func Compare(ctx context.Context, h History, a *archive.Archive) (*StreamReport,
 			out.Mismatches = append(out.Mismatches, Mismatch{Partition: p, What: "the archive is of a stream that was created at another time"})
 			continue
 		}
-		if err := out.partition(ctx, h, a, p, info); err != nil {
+		if err := out.partition(ctx, h, a, p); err != nil {
 			return nil, fmt.Errorf("compare partition %d: %w", p, err)
 		}
 	}
@@ -91,7 +128,7 @@ func Compare(ctx context.Context, h History, a *archive.Archive) (*StreamReport,
 }
 
 // partition merges the two sequences of records.
-func (s *StreamReport) partition(ctx context.Context, h History, a *archive.Archive, p int, info eventlog.Info) error {
+func (s *StreamReport) partition(ctx context.Context, h History, a *archive.Archive, p int) error {
 	stream, stopStream := pull(h.Read(ctx, p, 0))
 	defer stopStream()
 	kept, stopKept := pull(a.Read(ctx, p, 0))
@@ -119,9 +156,7 @@ func (s *StreamReport) partition(ctx context.Context, h History, a *archive.Arch
 			}
 			x, okX, err = stream()
 		default:
-			if y.Seq >= info.First || info.Last == 0 { // what lies below may have been trimmed
-				s.mismatch(p, y.Seq, y.Account, "the stream does not hold it")
-			}
+			s.mismatch(p, y.Seq, y.Account, "the stream does not hold it")
 			y, okY, err = kept()
 		}
 	}
