@@ -302,3 +302,19 @@ func TestDocumentsPageIsOff(t *testing.T) {
 		}
 	}
 }
+
+// TestUnknownParameters: what a path does not take is refused with what it takes.
+func TestUnknownParameters(t *testing.T) {
+	s := shared(t)
+	for path, want := range map[string]string{
+		"/v1/messages?colour=red": "query.colour: unknown query parameter; this path takes ",
+		"/v1/machines?colour=red": "query.colour: unknown query parameter; this path takes none",
+	} {
+		if got := s.do(http.MethodGet, path, "").problem(t, "invalid_request").Detail; !strings.HasPrefix(got, want) {
+			t.Errorf("%s: %q, want %q", path, got, want)
+		}
+	}
+	if got := s.do(http.MethodGet, "/v1/messages?colour=red", "").problem(t, "invalid_request").Detail; !strings.Contains(got, "limit") {
+		t.Errorf("%q does not name the parameter limit", got)
+	}
+}

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"net/http"
+	"strings"
 
 	"github.com/danielgtaylor/huma/v2"
 
@@ -127,15 +128,34 @@ func (a *API) problemOf(ctx context.Context, what string, err error) *Problem {
 // The errors that huma makes itself become problems, too. It keeps them in
 // variables of its package; nothing else here uses it.
 func init() {
-	huma.NewError = humaError
-	huma.NewErrorWithContext = func(_ huma.Context, status int, msg string, errs ...error) huma.StatusError {
-		return humaError(status, msg, errs...)
+	huma.NewError = func(status int, msg string, errs ...error) huma.StatusError { return humaError(nil, status, msg, errs...) }
+	huma.NewErrorWithContext = func(ctx huma.Context, status int, msg string, errs ...error) huma.StatusError {
+		return humaError(ctx, status, msg, errs...)
 	}
 	huma.DefaultArrayNullable = false
 }
 
-// humaError is what huma found wrong with a request.
-func humaError(status int, msg string, errs ...error) huma.StatusError {
+// unknownParameter is what huma says of a query parameter that a path does not take.
+const unknownParameter = "unknown query parameter"
+
+// parameters names what an operation takes in the query.
+func parameters(ctx huma.Context) string {
+	var names []string
+	if ctx != nil && ctx.Operation() != nil {
+		for _, p := range ctx.Operation().Parameters {
+			if p.In == "query" {
+				names = append(names, p.Name)
+			}
+		}
+	}
+	if len(names) == 0 {
+		return "this path takes none"
+	}
+	return "this path takes " + strings.Join(names, ", ")
+}
+
+// humaError is what huma found wrong with a request. ctx may be nil.
+func humaError(ctx huma.Context, status int, msg string, errs ...error) huma.StatusError {
 	code := CodeInvalid
 	switch {
 	case status == http.StatusRequestEntityTooLarge, status == http.StatusUnsupportedMediaType:
@@ -151,6 +171,9 @@ func humaError(status int, msg string, errs ...error) huma.StatusError {
 		var d huma.ErrorDetailer
 		if errors.As(err, &d) {
 			f = InputFault{Where: d.ErrorDetail().Location, Detail: d.ErrorDetail().Message}
+		}
+		if f.Detail == unknownParameter {
+			f.Detail += "; " + parameters(ctx)
 		}
 		p.Errors = append(p.Errors, f)
 	}
