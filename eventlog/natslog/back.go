@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strconv"
 
+	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
 
 	"github.com/musterhq/muster/eventlog"
@@ -19,8 +20,8 @@ const firstStretch = 1024
 
 // Back yields the account's records with Seq <= from, the last one first. Each is
 // stored with its guard, which is the sequence of the one before: so it is gone
-// back from record to record, by a get of one message each, which holds nobody
-// up. Where that leads nowhere (from is not a record of the account's, or one is
+// back from record to record, each read from its block's file, or got from the
+// server as one message. Where that leads nowhere (from is not a record of the account's, or one is
 // missing), the log is read forwards in stretches that lie further and further back.
 func (l *Log) Back(ctx context.Context, account string, from uint64) iter.Seq2[eventlog.Record, error] {
 	return func(yield func(eventlog.Record, error) bool) {
@@ -56,6 +57,14 @@ func (l *Log) linked(ctx context.Context, account string, seq uint64) (r eventlo
 		return r, 0, context.Cause(ctx)
 	}
 	p := eventlog.Partition(account, len(l.writers))
+	if l.blocks != nil {
+		if s, err := l.blocks.Record(p, seq); err == nil && s.Account == account {
+			header, err := nats.DecodeHeadersMsg(s.Header)
+			if before, ok := link(header, seq); err == nil && ok {
+				return eventlog.Record{Partition: p, Seq: seq, Account: account, Data: s.Data, Time: s.Time}, before, nil
+			}
+		}
+	}
 	msg, err := l.writers[p].stream.GetMsg(ctx, seq)
 	if errors.Is(err, jetstream.ErrMsgNotFound) {
 		return r, 0, errNoLink
@@ -63,11 +72,17 @@ func (l *Log) linked(ctx context.Context, account string, seq uint64) (r eventlo
 	if err != nil {
 		return r, 0, fmt.Errorf("get message %d: %w", seq, err)
 	}
-	before, err = strconv.ParseUint(msg.Header.Get(guardHeader), 10, 64)
-	if err != nil || before >= seq || msg.Subject != eventlog.Subject(p, account) {
+	before, ok := link(msg.Header, seq)
+	if !ok || msg.Subject != eventlog.Subject(p, account) {
 		return r, 0, errNoLink
 	}
 	return eventlog.Record{Partition: p, Seq: seq, Account: account, Data: msg.Data, Time: msg.Time.UnixNano()}, before, nil
+}
+
+// link reads the sequence of the record before the one at seq out of a header.
+func link(h nats.Header, seq uint64) (before uint64, ok bool) {
+	before, err := strconv.ParseUint(h.Get(guardHeader), 10, 64)
+	return before, err == nil && before < seq
 }
 
 // backThrough yields the account's records before a sequence, the last one first.

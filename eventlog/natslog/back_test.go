@@ -1,6 +1,7 @@
 package natslog_test
 
 import (
+	"context"
 	"fmt"
 	"slices"
 	"testing"
@@ -9,6 +10,7 @@ import (
 	"github.com/musterhq/muster/eventlog"
 	"github.com/musterhq/muster/eventlog/eventlogtest"
 	"github.com/musterhq/muster/eventlog/natslog"
+	"github.com/musterhq/muster/eventlog/natslog/blockscan"
 	"github.com/musterhq/muster/eventlog/natstest"
 )
 
@@ -54,6 +56,33 @@ func TestBackOverRecordsWithoutALink(t *testing.T) {
 		expect := slices.DeleteFunc(slices.Clone(want), func(seq uint64) bool { return seq > from })
 		if !slices.Equal(got, expect) {
 			t.Errorf("back from %d: %d, want %d", from, got, expect)
+		}
+	}
+}
+
+// TestBackReadsTheFiles: what was acknowledged is read from the blocks as the
+// server writes them, and the server is not asked.
+func TestBackReadsTheFiles(t *testing.T) {
+	s := natstest.Run(t)
+	log := open(t, s.Conn(t), natslog.Config{Partitions: 2, Blocks: blockscan.NewReader(s.StoreDir())})
+	last := map[string]uint64{}
+	for i := range 400 {
+		a := fmt.Sprint("a-", i%5)
+		last[a] = eventlogtest.Store(t, log, a, last[a], fmt.Sprint(i))
+	}
+	s.Stop()
+	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
+	defer cancel()
+	for a, seq := range last {
+		n := 400 - 5 + int(a[2]-'0')
+		for _, r := range eventlogtest.MustCollect(t, log.Back(ctx, a, seq)) {
+			if r.Account != a || string(r.Data) != fmt.Sprint(n) || r.Time == 0 || r.Partition != eventlog.Partition(a, 2) {
+				t.Fatalf("%s: %+v, want the data %d", a, r, n)
+			}
+			n -= 5
+		}
+		if n >= 0 {
+			t.Errorf("%s: the records end before %d", a, n)
 		}
 	}
 }

@@ -14,6 +14,7 @@ import (
 	"github.com/musterhq/muster/eventlog/eventlogtest"
 	"github.com/musterhq/muster/eventlog/natslog"
 	"github.com/musterhq/muster/eventlog/natslog/barrier"
+	"github.com/musterhq/muster/eventlog/natslog/blockscan"
 	"github.com/musterhq/muster/eventlog/natstest"
 )
 
@@ -40,7 +41,7 @@ func TestOneServerWithBarrier(t *testing.T) {
 		b := openBarrier(t, barrier.Config{
 			StoreDir: s.StoreDir(), Partitions: partitions, Mode: barrier.SyncGroup, MarkFile: filepath.Join(t.TempDir(), "marks"),
 		})
-		return open(t, nc, natslog.Config{Partitions: partitions, Barrier: b})
+		return open(t, nc, natslog.Config{Partitions: partitions, Barrier: b, Blocks: blockscan.NewReader(s.StoreDir())})
 	})
 }
 

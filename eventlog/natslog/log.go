@@ -25,6 +25,7 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 
 	"github.com/musterhq/muster/eventlog"
+	"github.com/musterhq/muster/eventlog/natslog/blockscan"
 )
 
 var _ eventlog.Log = (*Log)(nil)
@@ -69,6 +70,9 @@ type Config struct {
 	// AckWait is how long an append waits without any ack before the rest of
 	// it is ErrUnknown. 0: DefaultAckWait.
 	AckWait time.Duration
+	// Blocks reads records from the server's files, for those who go back along
+	// an account's. nil: the server is asked for each.
+	Blocks *blockscan.Reader
 	// RecordLayout stands in a new log's metadata. "": RecordLayout.
 	RecordLayout string
 }
@@ -102,6 +106,7 @@ type Log struct {
 	replicas int
 	writers  []*writer
 	watch    *connWatch
+	blocks   *blockscan.Reader // nil: the files are not at hand
 
 	mu     sync.Mutex
 	failed error // why the log takes no more appends
@@ -126,7 +131,7 @@ func Open(ctx context.Context, nc *nats.Conn, cfg Config) (*Log, error) {
 	if err != nil {
 		return nil, fmt.Errorf("open log: %w", err)
 	}
-	l := &Log{nc: nc, js: js, barrier: cfg.Barrier, replicas: layout.replicas, watch: watchConn(nc)}
+	l := &Log{nc: nc, js: js, barrier: cfg.Barrier, replicas: layout.replicas, watch: watchConn(nc), blocks: cfg.Blocks}
 	for p := range layout.partitions {
 		w, err := newWriter(ctx, l, p, cfg.AckWait)
 		if err != nil {

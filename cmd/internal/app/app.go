@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
+	"runtime"
 	"runtime/debug"
 	"sync"
 	"sync/atomic"
@@ -230,14 +231,16 @@ const startGC = 400
 const blockCache = 15 * time.Second
 
 // giveBack returns memory to the system that only the start needed: its own at
-// once, and the blocks that the server read for it when those are forgotten.
+// once, and the blocks that the server read for it when those are forgotten. The
+// latter are only collected: the runtime gives them back bit by bit, while to
+// return gigabytes at once keeps everybody waiting for a second and more.
 func (a *App) giveBack() {
 	stop := make(chan struct{})
 	a.wg.Go(func() {
 		debug.FreeOSMemory()
 		select {
 		case <-time.After(blockCache):
-			debug.FreeOSMemory()
+			runtime.GC()
 		case <-stop:
 		}
 	})

@@ -12,6 +12,7 @@ import (
 	"github.com/musterhq/muster/eventlog"
 	"github.com/musterhq/muster/eventlog/natslog"
 	"github.com/musterhq/muster/eventlog/natslog/barrier"
+	"github.com/musterhq/muster/eventlog/natslog/blockscan"
 	"github.com/musterhq/muster/eventlog/seal"
 )
 
@@ -76,7 +77,7 @@ func (a *App) openLog(ctx context.Context) (err error) {
 		if err != nil {
 			return err
 		}
-		cfg.Barrier = a.measured(b)
+		cfg.Barrier, cfg.Blocks = a.measured(b), blockscan.NewReader(a.storeDir())
 	}
 	if a.cfg.Erasable {
 		cfg.RecordLayout = natslog.SealedLayout

@@ -75,11 +75,14 @@ func (s *scanner) load(path string) ([]byte, error) {
 	return s.buf, errors.Join(err, f.Close())
 }
 
+// packed is what a compressed block begins with.
+const packed = "cmp\x01"
+
 // unreadable reports a block that is encrypted (it has a key file) or
 // compressed (it begins with a mark).
 func unreadable(path string, b []byte) bool {
 	_, err := os.Stat(path[:len(path)-len(".blk")] + ".key")
-	return err == nil || bytes.HasPrefix(b, []byte("cmp\x01"))
+	return err == nil || bytes.HasPrefix(b, []byte(packed))
 }
 
 // whole takes a record that matches its checksum.

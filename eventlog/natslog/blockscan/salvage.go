@@ -100,9 +100,16 @@ func Salvage(b Block, partition, partitions int, use func(Stored) error) (whole 
 	return whole, nil
 }
 
-// stored takes a record that matches its checksum apart.
+// stored is a record that matches its checksum.
 func (s *scanner) stored(b []byte, r record) Stored {
-	out := Stored{Seq: r.seq, Time: int64(binary.LittleEndian.Uint64(b[12:])), Account: s.account(r.subject)}
+	out := apart(b, r)
+	out.Account = s.account(r.subject)
+	return out
+}
+
+// apart takes a record apart, but for the account.
+func apart(b []byte, r record) Stored {
+	out := Stored{Seq: r.seq, Time: int64(binary.LittleEndian.Uint64(b[12:]))}
 	rest := b[headSize+len(r.subject) : len(b)-sumSize]
 	if binary.LittleEndian.Uint32(b)&hasHeader != 0 {
 		n := binary.LittleEndian.Uint32(rest)

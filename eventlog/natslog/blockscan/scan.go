@@ -14,6 +14,7 @@
 // For a repair it also salvages every record of a block that matches its checksum
 // (Salvage), and writes records as the blocks of a stream that no server has open
 // (Writer); whether the server takes those, the repair proves with the server.
+// While a server writes, single records can be read (Reader).
 package blockscan
 
 import (
