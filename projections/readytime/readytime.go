@@ -135,16 +135,17 @@ func (v *View) Estimate(kind Kind, now int64) Estimate {
 	var all group
 	var waiting sample
 	for _, s := range v.Parts() {
-		episodes := s.copyOpen(func() {
+		s.copyOpen(func() {
 			if g := s.groups[groupKey{kind: kind}]; g != nil {
 				all.merge(g)
 			}
-		})
-		for _, ep := range episodes {
-			if ep.kind == kind {
-				waiting.add(time.Duration(now-ep.since), ExactAll)
+		}, func(episodes []open) {
+			for i := range episodes {
+				if ep := &episodes[i]; ep.kind == kind {
+					waiting.add(time.Duration(now-ep.since), ExactAll)
+				}
 			}
-		}
+		})
 	}
 	return estimate(&all, &waiting)
 }
@@ -158,19 +159,20 @@ func (v *View) By(kind Kind, by Dimension, now int64) map[string]Estimate {
 		}
 	}
 	for _, s := range v.Parts() {
-		episodes := s.copyOpen(func() {
+		s.copyOpen(func() {
 			for key, g := range s.groups {
 				if key.kind == kind && key.by == by {
 					add(key.name)
 					groups[key.name].merge(g)
 				}
 			}
-		})
-		s.eachGroup(episodes, by, func(ep open, name string) {
-			if ep.kind == kind {
-				add(name)
-				waiting[name].add(time.Duration(now-ep.since), ExactAll)
-			}
+		}, func(episodes []open) {
+			s.eachGroup(episodes, by, func(ep open, name string) {
+				if ep.kind == kind {
+					add(name)
+					waiting[name].add(time.Duration(now-ep.since), ExactAll)
+				}
+			})
 		})
 	}
 	estimates := make(map[string]Estimate, len(groups))

@@ -204,12 +204,20 @@ func (s *shard) names(ep open, by Dimension, with func(name string)) {
 	}
 }
 
-// copyOpen returns the open episodes and calls look, both at one position.
-func (s *shard) copyOpen(look func()) []open {
+// copies are lists of open episodes that were copied for a question and are used
+// again: a fleet that is down has one for each account.
+var copies = sync.Pool{New: func() any { return new([]open) }}
+
+// copyOpen calls look and copies the open episodes, both at one position, and
+// calls with the copy, which must not be kept.
+func (s *shard) copyOpen(look func(), with func([]open)) {
+	list := copies.Get().(*[]open)
 	s.mu.RLock()
-	defer s.mu.RUnlock()
 	look()
-	return slices.Clone(s.open)
+	*list = append((*list)[:0], s.open...)
+	s.mu.RUnlock()
+	with(*list)
+	copies.Put(list)
 }
 
 // eachGroup calls with every group of every episode. It lets events in between

@@ -57,18 +57,19 @@ func (v *View) Within(kind Kind, w Window, now int64) Estimate {
 	}
 	first := stepOfTime(w.From, step)
 	for _, s := range v.Parts() {
-		episodes := s.copyOpen(func() {
+		s.copyOpen(func() {
 			for key, g := range s.began {
 				if key.kind == kind && key.days == w.days && key.step >= first {
 					all.merge(g)
 				}
 			}
-		})
-		for _, ep := range episodes {
-			if ep.kind == kind && ep.since >= w.From {
-				waiting.add(time.Duration(now-ep.since), ExactAll)
+		}, func(episodes []open) {
+			for i := range episodes {
+				if ep := &episodes[i]; ep.kind == kind && ep.since >= w.From {
+					waiting.add(time.Duration(now-ep.since), ExactAll)
+				}
 			}
-		}
+		})
 	}
 	return estimate(&all, &waiting)
 }
