@@ -75,7 +75,8 @@ func (v *View) Settle() {
 }
 
 // Account is one account as users see it, but for its messages and
-// conversations, and the attention that they ask for.
+// conversations, and the attention that they ask for. Its labels are shared by
+// all accounts that have the same, and must not be changed.
 type Account struct {
 	domain.AccountView
 	Damaged bool `json:"damaged,omitempty"` // an event of it is missing or unreadable
@@ -83,7 +84,12 @@ type Account struct {
 
 // describe makes what users see of a row's copy.
 func (v *View) describe(c *copied) Account {
+	labels := c.account.Labels
+	c.account.Labels = nil
 	a := Account{AccountView: v.judge.Describe(&c.account), Damaged: c.damaged}
+	if len(labels) > 0 {
+		a.Labels = labels
+	}
 	if a.Damaged {
 		a.Attention = append(a.Attention, AttentionDamaged)
 	}

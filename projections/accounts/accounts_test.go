@@ -340,3 +340,43 @@ func TestShortPages(t *testing.T) {
 		t.Errorf("%d short pages, want %d: one for each %d accounts looked at", short, n/accounts.ScanLimit, accounts.ScanLimit)
 	}
 }
+
+// BenchmarkPage reads pages of 100 of 100 000 accounts, one in fifty of which is
+// in another state than the others.
+func BenchmarkPage(b *testing.B) {
+	const n = 100_000
+	h := &projectiontest.History{Partitions: 4, Roster: projections.NewRoster(4), Judge: domain.NewJudge(projectiontest.Registry())}
+	v := newView(h)
+	for i := range n {
+		id := fmt.Sprintf("acct-%06d", i)
+		e := &domain.Event{
+			Version: 1, Account: domain.AccountID(id), Kind: domain.KindSession, Machine: "whatsapp@2", Initial: "IDLE", Trigger: "start",
+			Outcome: domain.Applied, From: "IDLE", To: "CONNECTING", Source: fmt.Sprint("w-", i%50), Labels: map[string]string{"pool": fmt.Sprint(i % 4), "tier": fmt.Sprint(i % 3)},
+		}
+		if i%50 == 0 {
+			e.To = "DISCONNECTED"
+		}
+		v.Apply(projections.Place{Partition: i % 4, Seq: uint64(i/4 + 1), Account: h.Roster.Ids(i % 4).Add(id)}, e)
+	}
+	v.Settle()
+	for name, f := range map[string]accounts.Filter{
+		"all": {}, "state": {State: "DISCONNECTED"}, "labels": {Labels: map[string]string{"pool": "1"}}, "prefix and state": {Prefix: "acct-09", State: "DISCONNECTED"},
+	} {
+		b.Run(name, func(b *testing.B) {
+			b.ReportAllocs()
+			for b.Loop() {
+				if page := v.List(f, "acct-050000", 100); len(page.Accounts) != 100 {
+					b.Fatal(len(page.Accounts))
+				}
+			}
+		})
+	}
+	b.Run("facets of a label", func(b *testing.B) {
+		b.ReportAllocs()
+		for b.Loop() {
+			if got := v.FacetsOf(accounts.Filter{Labels: map[string]string{"pool": "1"}}); got.Accounts != n/4 {
+				b.Fatal(got.Accounts)
+			}
+		}
+	})
+}

@@ -2,6 +2,7 @@ package accounts
 
 import (
 	"slices"
+	"sync"
 
 	"github.com/musterhq/muster/domain"
 )
@@ -46,7 +47,12 @@ func (v *View) List(f Filter, after string, limit int) Page {
 	for i := range v.Partitions() {
 		walks = append(walks, newWalk(v.Part(i), &f, after, 1+limit*5/4/v.Partitions())) // its share, and a little more
 	}
-	var page Page
+	defer func() {
+		for _, w := range walks {
+			w.end()
+		}
+	}()
+	page := Page{Accounts: make([]Account, 0, min(limit, 128))}
 	for {
 		next, horizon := nearest(walks)
 		if next == nil || (horizon != nil && *horizon < next.id()) {
@@ -92,8 +98,9 @@ type walk struct {
 	after string // all accounts up to here have been looked at
 	want  int    // how many to find at a time
 
-	found  []copied // in order; the next one first
-	done   bool     // there are no more
+	found  []copied  // in order; the next one first
+	copies *[]copied // the memory of found
+	done   bool      // there are no more
 	begun  bool
 	budget int  // accounts that may still be walked over
 	gather bool // the next ones are picked out of all that can match, instead
@@ -102,7 +109,20 @@ type walk struct {
 
 func newWalk(s *shard, f *Filter, after string, want int) *walk {
 	s.settle()
-	return &walk{s: s, f: f, after: after, want: want, budget: ScanLimit}
+	w := &walk{s: s, f: f, after: after, want: want, budget: ScanLimit, copies: copies.Get().(*[]copied)}
+	if cap(*w.copies) < want {
+		*w.copies = make([]copied, want)
+	}
+	return w
+}
+
+// copies are used again: they are most of what a page takes.
+var copies = sync.Pool{New: func() any { return new([]copied) }}
+
+// end gives back what the walk has used. What it found must not be used any more.
+func (w *walk) end() {
+	clear((*w.copies)[:cap(*w.copies)])
+	copies.Put(w.copies)
 }
 
 func (w *walk) id() string { return string(w.found[0].account.ID) }
@@ -118,7 +138,7 @@ func (w *walk) fill() {
 	if len(w.found) > 0 || w.done || w.stuck {
 		return
 	}
-	w.found = make([]copied, 0, w.want)
+	w.found = (*w.copies)[:0]
 	if !w.begun {
 		w.begin()
 	}
