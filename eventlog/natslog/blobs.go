@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"time"
 
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
@@ -48,17 +49,37 @@ func (b *Blobs) Put(ctx context.Context, name string, r io.Reader) error {
 	return nil
 }
 
+// blobWithin bounds the time of reading a blob to its end. The client's own bound
+// of five seconds is too short for a snapshot on a machine that has other work,
+// and what was not read in time is replayed from the log.
+const blobWithin = 2 * time.Minute
+
 // Get returns the blob's content, or eventlog.ErrNotFound. Its reader fails
 // with an error when the content does not have the digest it was stored with.
 func (b *Blobs) Get(ctx context.Context, name string) (io.ReadCloser, error) {
+	ctx, cancel := context.WithTimeoutCause(ctx, blobWithin, fmt.Errorf("blob %q was not read within %v", name, blobWithin))
 	r, err := b.store.Get(ctx, name)
+	if err != nil {
+		cancel()
+	}
 	if errors.Is(err, jetstream.ErrObjectNotFound) {
 		return nil, fmt.Errorf("get blob %q: %w", name, eventlog.ErrNotFound)
 	}
 	if err != nil {
 		return nil, fmt.Errorf("get blob %q: %w", name, err)
 	}
-	return r, nil
+	return &blobReader{r, cancel}, nil
+}
+
+// blobReader ends the bound of a blob that is closed.
+type blobReader struct {
+	io.ReadCloser
+	cancel context.CancelFunc
+}
+
+func (r *blobReader) Close() error {
+	defer r.cancel()
+	return r.ReadCloser.Close()
 }
 
 // Delete removes the blob; it is no error when there is none.

@@ -283,9 +283,15 @@ func erasable(on bool) func(*config.Config) { return func(c *config.Config) { c.
 
 // serveDir is serve with four partitions on a directory that stays.
 func serveDir(ctx context.Context, dir, sync string) (*running, error) {
+	return run(ctx, configOf(dir, sync), "")
+}
+
+// configOf is that of a server on a directory, which listens wherever there is a
+// free port.
+func configOf(dir, sync string) config.Config {
 	cfg := config.Default()
 	cfg.Data, cfg.HTTP, cfg.NATSListen, cfg.Sync = dir, "127.0.0.1:0", "127.0.0.1:0", sync
-	return run(ctx, cfg, "")
+	return cfg
 }
 
 // run starts a Muster with a configuration; stop removes dir if it is not "".
