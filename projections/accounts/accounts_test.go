@@ -21,11 +21,8 @@ func TestRules(t *testing.T) {
 		New: func(h *projectiontest.History, roster *projections.Roster) projections.View {
 			return accounts.New(roster, h.Judge)
 		},
-		Answers: func(_ *projectiontest.History, v projections.View) any {
-			a := v.(*accounts.View)
-			scan := accounts.Filter{Attention: "scan_qr"}
-			return []any{all(a, accounts.Filter{}, 7), a.Facets(), a.Len(), views(all(a, scan, 7)), a.FacetsOf(scan)}
-		},
+		Answers: answers,
+		Want:    want,
 	}.Check(t)
 }
 

@@ -18,31 +18,10 @@ func newView(h *projectiontest.History) *distribution.View {
 
 func TestRules(t *testing.T) {
 	projectiontest.Subject{
-		New: func(h *projectiontest.History, _ *projections.Roster) projections.View { return newView(h) },
-		Answers: func(h *projectiontest.History, v projections.View) any {
-			d := v.(*distribution.View)
-			return []any{
-				d.Now(), d.ByLabel("pool"), d.LabelKeys(),
-				runs(d.History(distribution.ByMinute, h.End)), runs(d.History(distribution.ByHour, h.End)),
-			}
-		},
+		New:     func(h *projectiontest.History, _ *projections.Roster) projections.View { return newView(h) },
+		Answers: answers,
+		Want:    want,
 	}.Check(t)
-}
-
-// runs tells a history in fewer lines: each series as the buckets at which its
-// count changes.
-func runs(h distribution.History) any {
-	series := map[string][]string{}
-	for _, s := range h.Series {
-		last := int64(-1)
-		for i, n := range s.Counts {
-			if n != last {
-				series[s.Machine+" "+s.State] = append(series[s.Machine+" "+s.State], fmt.Sprint(i, ":", n))
-			}
-			last = n
-		}
-	}
-	return []any{h.Start, series}
 }
 
 // count counts accounts the plain way.

@@ -18,6 +18,9 @@ type Subject struct {
 	// Answers returns all that the view can tell at the history's end, as
 	// values that JSON can hold.
 	Answers func(h *History, v projections.View) any
+	// Want works the same out from the history's events and folds alone, as plainly
+	// as can be, in the same form as Answers. It is the oracle of the view.
+	Want func(h *History) any
 }
 
 // Check runs the view through random histories.
@@ -28,19 +31,27 @@ func (s Subject) Check(t *testing.T) {
 	t.Run("saved and loaded", func(t *testing.T) { s.eachSeed(t, s.checkSaved) })
 	t.Run("every split", s.checkEverySplit)
 	t.Run("damaged save", s.checkDamagedSave)
+	t.Run("with what a plain reading finds", s.checkOracle)
+	t.Run("rebuilt while events come in", s.checkRebuilt)
+	t.Run("live over a server", s.checkLive)
 	t.Run("keeps nothing of an event", s.checkKeepsNothing)
 }
 
 func (s Subject) eachSeed(t *testing.T, check func(*testing.T, *History, *rand.Rand)) {
 	for seed := range uint64(2) {
-		check(t, Generate(seed, Config{Talk: 30 * int(seed)}), rand.New(rand.NewPCG(seed, 1)))
+		check(t, Generate(seed, Config{Talk: 30 * int(seed), Lost: 10 * int(seed)}), rand.New(rand.NewPCG(seed, 1)))
 	}
 }
 
 // answers is what a view tells, as text.
 func (s Subject) answers(t *testing.T, h *History, v projections.View) string {
 	t.Helper()
-	b, err := json.MarshalIndent(s.Answers(h, v), "", " ")
+	return text(t, s.Answers(h, v))
+}
+
+func text(t *testing.T, answers any) string {
+	t.Helper()
+	b, err := json.MarshalIndent(answers, "", " ")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -56,8 +67,16 @@ func (s Subject) live(h *History) projections.View {
 
 func feed(v projections.View, items []Item) {
 	for _, i := range items {
-		v.Apply(i.At, i.Event)
+		give(v, i)
 	}
+}
+
+// give hands one event to a view, as a Runner does.
+func give(v projections.View, i Item) {
+	if d, ok := v.(projections.DamageObserver); ok && i.Damaged {
+		d.Damaged(i.At)
+	}
+	v.Apply(i.At, i.Event)
 }
 
 // same fails the test when two answers differ, and shows the first place.
@@ -90,8 +109,8 @@ func (s Subject) checkRepeats(t *testing.T, h *History, _ *rand.Rand) {
 
 	twice := s.New(h, h.Roster)
 	for _, i := range h.Items {
-		twice.Apply(i.At, i.Event)
-		twice.Apply(i.At, i.Event)
+		give(twice, i)
+		give(twice, i)
 	}
 	same(t, "each event applied twice", s.answers(t, h, twice), want)
 
@@ -211,12 +230,13 @@ func (s Subject) checkSaved(t *testing.T, h *History, rng *rand.Rand) {
 
 // checkEverySplit cuts a short history at every event.
 func (s Subject) checkEverySplit(t *testing.T) {
-	h := Generate(99, Config{Accounts: 5, Events: 120, Talk: 30})
+	h := Generate(99, Config{Accounts: 5, Events: 120, Talk: 30, Lost: 20})
 	want := s.answers(t, h, s.live(h))
 	first := s.New(h, h.Roster)
 	for cut := range len(h.Items) + 1 {
 		second := s.New(h, h.Roster)
 		load(t, second, save(t, h, first))
+		s.asOracle(t, "a state loaded in the middle", h.Until(cut), second)
 		feed(second, h.Items[cut:])
 		same(t, "split", s.answers(t, h, second), want)
 		if cut < len(h.Items) {

@@ -26,12 +26,15 @@ type Config struct {
 	Accounts   int // 0: 40
 	Events     int // 0: 1500
 	Talk       int // of 100 triggers so many are about messages and conversations; 0: few are
+	Lost       int // of 1000 events so many are lost afterwards, and their accounts are damaged
 }
 
 // Item is one event at its place.
 type Item struct {
 	At    projections.Place
 	Event *domain.Event
+	// Damaged: an event of the account that should stand before this one is lost.
+	Damaged bool
 }
 
 // History is a random history and the fold that it ends in.
@@ -98,11 +101,63 @@ func Generate(seed uint64, cfg Config) *History {
 		if g.rng.IntN(8) == 0 && g.deadline(id) {
 			continue
 		}
-		t := g.trigger(id)
-		g.judge(&t)
+		switch g.rng.IntN(100) {
+		case 0:
+			g.flap(id)
+		case 1:
+			g.ours(id)
+		default:
+			t := g.trigger(id)
+			g.judge(&t)
+		}
 	}
 	h.End = g.now
+	if cfg.Lost > 0 {
+		g.lose(cfg.Lost)
+	}
 	return h
+}
+
+// Until returns the first n events of a history, and the fold that they end in.
+// The roster is that of the whole.
+func (h *History) Until(n int) *History {
+	p := &History{
+		Partitions: h.Partitions, Judge: h.Judge, Roster: h.Roster, Items: h.Items[:n],
+		Folds: map[domain.AccountID]*domain.Account{}, End: Epoch,
+	}
+	for _, i := range p.Items {
+		p.Folds[i.Event.Account] = domain.Evolve(p.Folds[i.Event.Account], i.Event)
+		p.End = max(p.End, i.Event.Recorded)
+	}
+	return p
+}
+
+// lose takes events out of the history, as a damaged disk would: what was judged
+// behind them stays as it is. The last event of an account stays, since nobody
+// would miss it.
+func (g *generator) lose(of1000 int) {
+	last := map[domain.AccountID]int{}
+	for n, i := range g.Items {
+		last[i.Event.Account] = n
+	}
+	var kept []Item
+	missed := map[domain.AccountID]bool{}
+	g.Roster = projections.NewRoster(g.Partitions)
+	clear(g.seqs)
+	for n, i := range g.Items {
+		id := i.Event.Account
+		if g.rng.IntN(1000) < of1000 && n != last[id] && i.Event.Version > 1 {
+			missed[id] = true
+			continue
+		}
+		p := i.At.Partition
+		g.seqs[p]++
+		i.At.Seq, i.At.Account, i.Damaged = g.seqs[p], g.Roster.Ids(p).Add(string(id)), missed[id]
+		delete(missed, id)
+		kept = append(kept, i)
+	}
+	g.Items = kept
+	g.Folds = g.Until(len(kept)).Folds
 }
 
 func orElse(n, standard int) int {
@@ -142,6 +197,34 @@ func (g *generator) deadline(id domain.AccountID) bool {
 	t.Account, t.At, t.HasAt, t.Expect = id, g.now, true, domain.NoExpect
 	g.judge(&t)
 	return true
+}
+
+// flap loses an account and brings it back some times within some minutes.
+func (g *generator) flap(id domain.AccountID) {
+	a := g.Folds[id]
+	if a == nil || a.Machine != "whatsapp@2" {
+		return
+	}
+	for range 6 {
+		for _, name := range []string{"connection_ready", "connection_lost"} {
+			g.now += int64(10*time.Second) + g.rng.Int64N(int64(20*time.Second))
+			g.judge(&domain.Trigger{
+				Account: id, Name: name, At: g.now, HasAt: true, Expect: domain.NoExpect, Source: a.Source, By: domain.ByRemote,
+				Epoch: g.now / int64(time.Second),
+			})
+		}
+	}
+}
+
+// ours is what Muster itself says of an account whose worker is silent, or back.
+func (g *generator) ours(id domain.AccountID) {
+	if g.Folds[id] == nil {
+		return
+	}
+	g.judge(&domain.Trigger{
+		Account: id, Name: pick(g.rng, []string{"vouch_lost", "vouch_restored", "recover"}), At: g.now, HasAt: true,
+		Expect: domain.NoExpect, Source: domain.SourceMuster, By: domain.ByUs,
+	})
 }
 
 var (
@@ -276,11 +359,18 @@ func (g *generator) data(t *domain.Trigger) {
 		}
 	case "restricted", "restriction_lifted":
 		t.Data = domain.Data{"scope": pick(g.rng, []string{"", "new_chats"}), "until": until}
+	case "login_succeeded", "reconnected":
+		t.Data = domain.Data{"sid_until": later(g.now, 2*time.Hour), "tgt_until": later(g.now, 6*time.Hour)}
+	case "sync_completed", "sync_advanced":
+		t.Data = domain.Data{"next_seq": int64(g.rng.IntN(50)), "full": g.rng.IntN(4) == 0}
 	case "user_action_needed":
 		t.Data = domain.Data{"action": pick(g.rng, []string{"", "open_phone"})}
 	case "adopt":
 		t.Data = domain.Data{"state": pick(g.rng, []string{"RUNNING", "DISCONNECTED", "LOGGED_OUT"})}
 	}
 }
+
+// later is a time after another, as text.
+func later(now int64, d time.Duration) string { return domain.FormatTime(now + int64(d)) }
 
 func pick[T any](rng *rand.Rand, list []T) T { return list[rng.IntN(len(list))] }

@@ -28,15 +28,8 @@ func TestRules(t *testing.T) {
 		New: func(h *projectiontest.History, roster *projections.Roster) projections.View {
 			return route.New(roster, h.Judge.Machines())
 		},
-		Answers: func(_ *projectiontest.History, v projections.View) any {
-			r := v.(*route.View)
-			var answers []any
-			for _, w := range wants {
-				list, whole := r.Pick(w, 12)
-				answers = append(answers, list, whole, r.Eligible(w.Do, w.Scope))
-			}
-			return answers
-		},
+		Answers: answers,
+		Want:    want,
 	}.Check(t)
 }
 

@@ -32,23 +32,8 @@ func TestRules(t *testing.T) {
 		New: func(h *projectiontest.History, roster *projections.Roster) projections.View {
 			return stays.New(roster, h.Judge.Machines())
 		},
-		Answers: func(h *projectiontest.History, v projections.View) any {
-			s := v.(*stays.View)
-			answers := map[string]any{"dwell": s.Dwell()}
-			for id := range h.Folds {
-				stay, ok := s.Of(id)
-				answers[string(id)] = []any{stay, ok}
-			}
-			each(h, func(m, state string) {
-				l := s.Ended(m, state)
-				median, _ := l.Quantile(0.5)
-				p95, _ := l.Quantile(0.95)
-				share, _ := l.Shorter(time.Minute)
-				all, lost := s.Now(m, state, "connection_lost")
-				answers[m+" "+state] = []any{l.N, median, p95, share, all, lost}
-			})
-			return answers
-		},
+		Answers: answers,
+		Want:    want,
 	}.Check(t)
 }
 

@@ -16,13 +16,9 @@ import (
 
 func TestRules(t *testing.T) {
 	projectiontest.Subject{
-		New: func(_ *projectiontest.History, roster *projections.Roster) projections.View { return talk.New(roster) },
-		Answers: func(_ *projectiontest.History, v projections.View) any {
-			tv := v.(*talk.View)
-			f := tv.Funnel()
-			p90, _ := f.Delay.Quantile(0.9)
-			return []any{tv.Size(), f, p90, tv.Sides(), messages(tv, "", domain.AllMessages, 7), conversations(tv, "", domain.AllConversations, 7)}
-		},
+		New:     func(_ *projectiontest.History, roster *projections.Roster) projections.View { return talk.New(roster) },
+		Answers: answers,
+		Want:    want,
 	}.Check(t)
 }
 

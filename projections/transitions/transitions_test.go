@@ -17,10 +17,8 @@ func TestRules(t *testing.T) {
 		New: func(h *projectiontest.History, _ *projections.Roster) projections.View {
 			return transitions.New(h.Partitions)
 		},
-		Answers: func(h *projectiontest.History, v projections.View) any {
-			tr := v.(*transitions.View)
-			return []any{tr.Numbers(h.End), tr.PerMinute(h.End, 200)}
-		},
+		Answers: answers,
+		Want:    want,
 	}.Check(t)
 }
 

@@ -57,6 +57,13 @@ func (s *server) fuzz(t *testing.T, method, path, body string, headers ...string
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), within)
 	defer cancel()
+	// A space or a control byte in the first line is no HTTP; the library answers that.
+	path = strings.Map(func(r rune) rune {
+		if r <= ' ' || r == 0x7f {
+			return '+'
+		}
+		return r
+	}, path)
 	req, err := http.NewRequestWithContext(ctx, method, s.url+path, strings.NewReader(body))
 	if err != nil {
 		return a, false // no URL
