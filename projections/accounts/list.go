@@ -41,7 +41,14 @@ type Page struct {
 
 // List returns the accounts that match f and whose ids lie behind after, up to
 // limit of them (1 to MaxLimit; outside of that, the nearer bound).
-func (v *View) List(f Filter, after string, limit int) Page {
+func (v *View) List(f Filter, after string, limit int) (page Page) {
+	page.Next = v.Each(f, after, limit, func(a Account) { page.Accounts = append(page.Accounts, a) })
+	return page
+}
+
+// Each is List that calls with each account of the page, in order, and returns
+// its Next.
+func (v *View) Each(f Filter, after string, limit int, with func(Account)) (rest string) {
 	limit = max(1, min(limit, MaxLimit))
 	walks := make([]*walk, 0, v.Partitions())
 	for i := range v.Partitions() {
@@ -52,20 +59,21 @@ func (v *View) List(f Filter, after string, limit int) Page {
 			w.end()
 		}
 	}()
-	page := Page{Accounts: make([]Account, 0, min(limit, 128))}
-	for {
+	var last domain.AccountID
+	for n := 0; ; n++ {
 		next, horizon := nearest(walks)
 		if next == nil || (horizon != nil && *horizon < next.id()) {
 			if horizon != nil {
-				page.Next = *horizon
+				rest = *horizon
 			}
-			return page
+			return rest
 		}
-		if len(page.Accounts) == limit {
-			page.Next = string(page.Accounts[limit-1].ID)
-			return page
+		if n == limit {
+			return string(last)
 		}
-		page.Accounts = append(page.Accounts, v.describe(next.pop()))
+		c := next.pop()
+		last = c.account.ID
+		with(v.describe(c))
 	}
 }
 

@@ -12,6 +12,7 @@ import (
 	"github.com/musterhq/muster/cmd/internal/api"
 	"github.com/musterhq/muster/cmd/internal/machinefile"
 	"github.com/musterhq/muster/domain"
+	"github.com/musterhq/muster/projections/accounts"
 	"github.com/musterhq/muster/projections/stats"
 )
 
@@ -70,12 +71,11 @@ func (a *App) listAccounts(ctx context.Context, r api.ListRequest) (any, error) 
 		return nil, err
 	}
 	asOf := a.views.runner.AsOf()
-	got := a.views.accounts.List(filter, r.After, r.Limit)
-	page := api.Page{Accounts: make([]domain.AccountView, len(got.Accounts)), Next: got.Next, AsOf: asOf}
-	for i, acct := range got.Accounts {
+	page := api.Page{Accounts: make([]domain.AccountView, 0, min(r.Limit, api.DefaultLimit)), AsOf: asOf}
+	page.Next = a.views.accounts.Each(filter, r.After, r.Limit, func(acct accounts.Account) {
 		a.views.talk.Fill(&acct.AccountView)
-		page.Accounts[i] = acct.AccountView
-	}
+		page.Accounts = append(page.Accounts, acct.AccountView)
+	})
 	return page, nil
 }
 
