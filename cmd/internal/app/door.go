@@ -20,12 +20,13 @@ type door struct {
 }
 
 func (d *door) make(a *App) {
-	d.changed = make(chan struct{}, 1)
+	changed := make(chan struct{}, 1) // and not d.changed: a server that ends keeps the tokens for a while, and must not keep the App
+	d.changed = changed
 	d.tokens = auth.New(auth.Config{
 		User: a.cfg.User, Password: a.cfg.Password, Closed: a.reachable(), Logger: a.log.With("component", "tokens"),
 		Changed: func() {
 			select {
-			case d.changed <- struct{}{}:
+			case changed <- struct{}{}:
 			default: // it will be looked at anyway
 			}
 		},
