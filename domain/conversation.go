@@ -2,7 +2,6 @@ package domain
 
 import (
 	"slices"
-	"strings"
 
 	"github.com/musterhq/muster/domain/machine"
 )
@@ -191,7 +190,7 @@ func (t *Talk) evolveConversation(e *Event) {
 		}
 		c = *old
 	}
-	c.take(e, false)
+	c.take(e)
 	t.conversations = t.conversations.put(e.Key, &c)
 }
 
@@ -199,36 +198,50 @@ func (t *Talk) evolveConversation(e *Event) {
 func (e *Event) turns() bool { return e.Outcome != Noop || e.Trigger == "nobody_answering" }
 
 // take applies a legal fact to its conversation. It changes only copies of the
-// slices, and keeps the event's strings; unless nobody else has the
-// conversation: then it changes them in place, and keeps copies.
-func (c *Conversation) take(e *Event, owned bool) {
+// slices, and keeps the event's strings.
+func (c *Conversation) take(e *Event) {
+	t := turning{outcome: e.Outcome, effects: e.Effects, at: e.At, unanswered: e.Trigger == "nobody_answering"}
+	if e.Outcome == Applied {
+		t.to = intern(e.To)
+	}
+	if e.Effects&(EffectOpensTurn|EffectClaim) != 0 {
+		t.message, t.handler = e.Data.text("message"), e.Data.text("handler")
+	}
+	c.turn(&t, false)
+}
+
+// turning is what a conversation takes from a legal fact.
+type turning struct {
+	outcome          Outcome
+	effects          Effects
+	at               int64
+	unanswered       bool // it tells that nobody answers
+	to               string
+	message, handler string
+}
+
+// turn applies a fact and keeps its strings. It changes only copies of the
+// slices, unless the conversation is owned: nobody else has it.
+func (c *Conversation) turn(t *turning, owned bool) {
 	switch {
-	case e.Outcome == Applied && owned:
-		c.State = ownName(e.To)
-	case e.Outcome == Applied:
-		c.State = intern(e.To)
-	case e.Trigger == "nobody_answering":
+	case t.outcome == Applied:
+		c.State = t.to
+	case t.unanswered:
 		c.Unanswered = true
 	}
-	text := func(name string) string {
-		if owned {
-			return strings.Clone(e.Data.text(name))
-		}
-		return e.Data.text(name)
-	}
-	if e.Effects&EffectOpensTurn != 0 {
+	if t.effects&EffectOpensTurn != 0 {
 		if !owned {
 			c.Turns = slices.Clip(c.Turns)
 		}
-		c.Turns = append(c.Turns, Turn{Message: text("message"), At: e.At})
+		c.Turns = append(c.Turns, Turn{Message: t.message, At: t.at})
 	}
-	if e.Effects&EffectClosesTurns != 0 {
+	if t.effects&EffectClosesTurns != 0 {
 		for _, turn := range slices.Clone(c.Turns) {
 			c.claim(turn.Message, claimedHuman, owned)
 		}
 	}
-	if e.Effects&EffectClaim != 0 {
-		c.claim(text("message"), text("handler"), owned)
+	if t.effects&EffectClaim != 0 {
+		c.claim(t.message, t.handler, owned)
 		c.Granted = true
 	}
 	if len(c.Turns) == 0 {

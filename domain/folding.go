@@ -1,108 +1,112 @@
 package domain
 
 import (
-	"bytes"
-	"encoding/binary"
+	"cmp"
 	"maps"
 	"slices"
-	"strings"
 )
 
 // Folding is an account while its history is folded from the first event on and
 // nobody looks at it: what [Evolve] does, for less. Evolve keeps the account
-// ready to be judged after every event and never changes what others may share;
-// a Folding changes all in place, orders nothing, and is made an [Account] at
-// the end. Both give the same account for the same events.
+// ready to be judged after every event and never changes what others may share.
+// A Folding notes what events say of messages and conversations, some 60 bytes
+// for each, and folds the notes of one account together when there are some
+// dozens: a fleet's events come in the order of time, and to look for the memory
+// of another account's messages at each of them takes longer than all the rest.
+// Both give the same account for the same events.
 //
 // The zero Folding is an account without events.
 type Folding struct {
 	account Account
 	begun   bool
+	bench   *Bench
 	recent  recentLog
+	talk    Talk   // without its trees
+	held    []byte // the messages as they were when notes were last folded
+	holds   uint32 // how many those are
 
-	messages      messageTable
-	room          []foldedMessage // for messages to come
-	marks         int             // closed messages
-	closed        closedHeap      // by the time that closed them
+	notes, ids  uint32 // what was noted since, and how much of it has an id
+	noted       int    // bytes
+	first, last chunk  // where it stands
+	tail        []byte // the last chunk, as far as it is used
+
 	conversations map[string]*Conversation
-	talk          Talk // without its trees
 }
 
-// foldedMessage is a message with its key.
-type foldedMessage struct {
-	inline [inlineKey]byte // the key, when there is room
-	size   uint8           // of inline; 0: the key is in long
-	gone   bool            // it was forgotten
-	Message
-	long string
+// Bench is the memory in which Foldings take their notes and fold them, one
+// Folding after the other. It must not be used by two goroutines at a time.
+type Bench struct {
+	work   foldingWork
+	out    []byte
+	spill  []byte
+	chunks chunks
 }
 
-// inlineKey is the length up to which a key lies beside its message, so that
-// comparing it costs no look elsewhere.
-const inlineKey = 32
+// NewBench returns a Bench.
+func NewBench() *Bench { return &Bench{} }
 
-func (m *foldedMessage) setKey(key string) {
-	if len(key) <= inlineKey {
-		m.size = uint8(copy(m.inline[:], key))
-	} else {
-		m.long = strings.Clone(key)
-	}
-}
+// NewFolding returns an account without events that takes its notes at a bench.
+func NewFolding(b *Bench) *Folding { return &Folding{bench: b} }
 
-func (m *foldedMessage) is(key string) bool {
-	return m.size > 0 && string(m.inline[:m.size]) == key || m.size == 0 && m.long == key
-}
+// leastNotes is how many bytes of notes are folded at least; more are when the
+// messages that they must be brought together with take more.
+const leastNotes = 4096
 
-// key returns a copy.
-func (m *foldedMessage) key() string {
-	if m.size > 0 {
-		return string(m.inline[:m.size])
-	}
-	return m.long
-}
-
-// Keeps says whether Evolve would keep strings of the event as they are; the
-// caller must own them then. Of other events, most of those about messages and
-// conversations, it copies what it keeps.
-func (f *Folding) Keeps(e *Event) bool {
-	return !f.begun || e.Kind != KindMessage && e.Kind != KindConversation || len(e.Set) > 0 || e.Effects&effectsExtra != 0
-}
-
-// Touch looks at what Evolve will look at. Called for some events before the
-// first of them is applied, it lets the processor wait for their memory at the
-// same time and not one after the other. It changes nothing.
-func (f *Folding) Touch(e *Event) (found bool) {
-	if e.Kind != KindMessage {
-		return f.begun
-	}
-	m, _ := f.messages.find(e.Key)
-	return m != nil && m.First != 0 && len(f.recent.last) > 0
-}
-
-// Evolve applies an event.
+// Evolve applies an event. It keeps e's strings; the caller must own them.
 func (f *Folding) Evolve(e *Event) {
-	a := &f.account
 	if !f.begun {
 		f.account, f.begun = *newAccount(e), true
 	}
-	a.Version = e.Version
-	if e.ID != "" {
-		f.recent.add(e)
+	f.account.apply(e, true)
+	b := e.brief()
+	f.EvolveBrief(&b)
+}
+
+// EvolveBrief applies an event that a Brief tells all of; it is not the first
+// one of its account. It keeps no string.
+func (f *Folding) EvolveBrief(b *Brief) {
+	f.account.Version = b.Version
+	if f.bench == nil {
+		f.bench = NewBench()
 	}
-	a.apply(e, true)
-	justClosed := ""
-	if e.legal() {
-		switch e.Kind {
-		case KindMessage:
-			f.message(e)
-			if e.Outcome == Applied {
-				justClosed = e.Key
-			}
-		case KindConversation:
-			f.conversation(e)
+	f.note(b)
+	if f.noted >= max(leastNotes, len(f.held)) {
+		f.Settle()
+	}
+}
+
+// Settle folds what was noted.
+func (f *Folding) Settle() {
+	if f.notes > 0 {
+		f.settle(nil)
+	}
+}
+
+// settle folds what was noted, and then one more note that stands elsewhere.
+func (f *Folding) settle(more []byte) {
+	w := &f.bench.work
+	w.begin(f, int(f.holds+f.notes))
+	for rest := f.held; len(rest) > 0; {
+		rest = w.entry(rest)
+	}
+	for c := f.first; c != 0; {
+		rest, next := f.bench.chunks.read(c)
+		if c == f.last { // only here it is known how much of it is used
+			rest, next = f.tail[chunkHead:], 0
 		}
+		for len(rest) > 0 {
+			rest = w.entry(rest)
+		}
+		f.bench.chunks.free(c)
+		c = next
 	}
-	f.forget(e.Recorded, justClosed)
+	if len(more) > 0 {
+		w.entry(more)
+	}
+	f.talk = w.talk
+	f.bench.out, f.holds = w.save(f.bench.out[:0])
+	f.held = append(f.held[:0], f.bench.out...)
+	f.notes, f.ids, f.noted, f.first, f.last, f.tail = 0, 0, 0, 0, 0, nil
 }
 
 // Account ends the folding and returns the account; nil when it has no events.
@@ -110,21 +114,12 @@ func (f *Folding) Account() *Account {
 	if !f.begun {
 		return nil
 	}
+	f.Settle()
 	a := f.account
 	a.Recent = f.recent.pack()
 	t := f.talk
-	all := f.messages.all()
-	byKey := make(map[string]*Message, len(all))
-	for _, m := range all {
-		byKey[m.key()] = &m.Message
-	}
-	keys := slices.Sorted(maps.Keys(byKey))
-	messages := make([]*Message, len(keys))
-	for i, key := range keys {
-		messages[i] = byKey[key]
-	}
-	t.messages = build(keys, messages)
-	keys = slices.Sorted(maps.Keys(f.conversations))
+	t.messages = f.messages()
+	keys := slices.Sorted(maps.Keys(f.conversations))
 	conversations := make([]*Conversation, len(keys))
 	for i, key := range keys {
 		conversations[i] = f.conversations[key]
@@ -136,183 +131,22 @@ func (f *Folding) Account() *Account {
 	return &a
 }
 
-func (f *Folding) message(e *Event) {
-	m, hash := f.messages.find(e.Key)
-	if m == nil {
-		m = f.newMessage(e)
-		f.messages.add(m, hash)
+// messages makes the tree of the messages that are held; nothing is noted.
+func (f *Folding) messages() tree[*Message] {
+	type keyed struct {
+		key string
+		m   Message
 	}
-	at, was := m.marked()
-	m.take(e, ownName)
-	f.talk.tally(e)
-	now, is := m.marked()
-	if was {
-		f.marks--
+	list := make([]keyed, 0, f.holds)
+	for r := (noteReader{b: f.held}); len(r.b) > 0; {
+		r.byte() // what it is: a message
+		m, key := r.message()
+		list = append(list, keyed{string(key), m})
 	}
-	if is {
-		f.marks++
-		if !was || now != at {
-			f.closed.push(closing{now, m})
-		}
+	slices.SortFunc(list, func(a, b keyed) int { return cmp.Compare(a.key, b.key) })
+	keys, messages := make([]string, len(list)), make([]*Message, len(list))
+	for i := range list {
+		keys[i], messages[i] = list[i].key, &list[i].m
 	}
-}
-
-// newMessage makes room for a message. It comes from a piece for several, since
-// those that are made one after the other are forgotten so, too.
-func (f *Folding) newMessage(e *Event) *foldedMessage {
-	if len(f.room) == 0 {
-		f.room = make([]foldedMessage, min(32, 4+f.messages.n/4))
-	}
-	m := &f.room[0]
-	f.room = f.room[1:]
-	m.Message = newMessage(e)
-	m.setKey(e.Key)
-	return m
-}
-
-func (f *Folding) conversation(e *Event) {
-	c, known := f.conversations[e.Key]
-	switch {
-	case !known:
-		if f.conversations == nil {
-			f.conversations = map[string]*Conversation{}
-		}
-		c = &Conversation{State: ConversationBot}
-		f.conversations[strings.Clone(e.Key)] = c
-	case !e.turns():
-		return
-	}
-	c.take(e, true)
-}
-
-// forget is that of Talk.
-func (f *Folding) forget(now int64, justClosed string) {
-	if f.marks <= maxClosed && (len(f.closed) == 0 || now-f.closed[0].at <= closedFor) {
-		return
-	}
-	for f.marks > maxClosed {
-		f.drop(f.oldest())
-	}
-	var spared *foldedMessage
-	for m := f.oldest(); m != nil && now-m.Closed > closedFor; m = f.oldest() {
-		if m.is(justClosed) {
-			spared = m
-		}
-		f.drop(m)
-	}
-	if spared != nil {
-		spared.gone = false
-		_, hash := f.messages.find(spared.key())
-		f.messages.add(spared, hash)
-		f.marks++
-		f.closed.push(closing{spared.Closed, spared})
-	}
-}
-
-// oldest is the message that was closed first, nil when none is closed.
-func (f *Folding) oldest() *foldedMessage {
-	for len(f.closed) > 0 {
-		c := f.closed[0]
-		if at, is := c.message.marked(); is && at == c.at && !c.message.gone {
-			return c.message
-		}
-		f.closed.pop()
-	}
-	return nil
-}
-
-// drop forgets the message on top of the heap.
-func (f *Folding) drop(m *foldedMessage) {
-	m.gone = true
-	f.messages.remove(m)
-	f.marks--
-	f.closed.pop()
-}
-
-// closing is a message with a time that closed it; it counts while that is so.
-type closing struct {
-	at      int64
-	message *foldedMessage
-}
-
-func (c closing) before(o closing) bool {
-	if c.at != o.at {
-		return c.at < o.at
-	}
-	return c.message.key() < o.message.key()
-}
-
-// closedHeap has the first one on top.
-type closedHeap []closing
-
-func (h *closedHeap) push(c closing) {
-	*h = append(*h, c)
-	list := *h
-	for i := len(list) - 1; i > 0; {
-		up := (i - 1) / 2
-		if !list[i].before(list[up]) {
-			return
-		}
-		list[i], list[up] = list[up], list[i]
-		i = up
-	}
-}
-
-func (h *closedHeap) pop() {
-	list := *h
-	last := len(list) - 1
-	list[0], list[last] = list[last], closing{}
-	list = list[:last]
-	*h = list
-	for i := 0; ; {
-		down := 2*i + 1
-		if down >= last {
-			return
-		}
-		if down+1 < last && list[down+1].before(list[down]) {
-			down++
-		}
-		if !list[down].before(list[i]) {
-			return
-		}
-		list[i], list[down] = list[down], list[i]
-		i = down
-	}
-}
-
-// recentLog holds the last ids as they were given, at least the last 64 of
-// them; they are hashed and packed only when the account is made.
-type recentLog struct {
-	last   []byte // for each: the id, and what Recent keeps behind its hash, with their lengths
-	before []byte // the 64 ids before those
-	n      int    // of last
-}
-
-func (r *recentLog) add(e *Event) {
-	if r.n == maxRecent {
-		r.before, r.last, r.n = r.last, r.before[:0], 0
-	}
-	b := append(binary.AppendUvarint(r.last, uint64(len(e.ID))), e.ID...)
-	at := len(b)
-	b = append(b, 0, 0, byte(e.Outcome))
-	b = binary.AppendUvarint(appendName(appendName(b, e.From), e.To), e.Version)
-	binary.LittleEndian.PutUint16(b[at:], uint16(len(b)-at-2))
-	r.last = b
-	r.n++
-}
-
-// pack is what Recent.add makes of the ids.
-func (r *recentLog) pack() Recent {
-	var list [][]byte // entries, packed
-	for _, rest := range [...][]byte{r.before, r.last} {
-		for len(rest) > 0 {
-			n, used := binary.Uvarint(rest)
-			id, entry := rest[used:used+int(n)], rest[used+int(n):]
-			size := int(binary.LittleEndian.Uint16(entry))
-			h := hashID(string(id))
-			list = append(list, append(h[:], entry[2:2+size]...))
-			rest = entry[2+size:]
-		}
-	}
-	return Recent(bytes.Join(list[max(0, len(list)-maxRecent):], nil))
+	return build(keys, messages)
 }

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"fmt"
 	"math/rand/v2"
+	"strings"
 	"testing"
 	"time"
 	"unsafe"
@@ -92,8 +93,16 @@ func TestFoldingIsEvolve(t *testing.T) {
 func sameAccount(t *testing.T, want, got *domain.Account, format string, args ...any) {
 	t.Helper()
 	if !bytes.Equal(domain.AppendCanonical(nil, want), domain.AppendCanonical(nil, got)) {
-		t.Fatalf("%s:\nevolved %+v\nfolding %+v", fmt.Sprintf(format, args...), want, got)
+		t.Fatalf("%s:\nevolved %+v\n%s\nfolding %+v\n%s", fmt.Sprintf(format, args...), want, talkOf(want), got, talkOf(got))
 	}
+}
+
+// talkOf lists an account's messages and conversations.
+func talkOf(a *domain.Account) string {
+	var b strings.Builder
+	a.Messages(func(id string, m *domain.Message) bool { fmt.Fprintf(&b, "%.60q %+v\n", id, *m); return true })
+	a.Conversations(func(id string, c *domain.Conversation) bool { fmt.Fprintf(&b, "%.60q %+v\n", id, *c); return true })
+	return b.String()
 }
 
 // TestFoldingForgetsAsEvolveDoes closes more messages than are kept.
@@ -123,29 +132,60 @@ func TestFoldingForgetsAsEvolveDoes(t *testing.T) {
 	sameAccount(t, a, f.Account(), "after 10300 messages")
 }
 
-// TestFoldingKeepsNoStringsOfMessages overwrites the memory of an event's
-// strings, as a reader that reads in place does.
-func TestFoldingKeepsNoStringsOfMessages(t *testing.T) {
-	var f domain.Folding
-	first := &domain.Event{Version: 1, Account: "a", Kind: domain.KindSession, Outcome: domain.Applied, Trigger: "start", Machine: "whatsapp@2", Initial: "IDLE", To: "CONNECTING"}
-	if !f.Keeps(first) {
-		t.Error("the first event's strings are kept, and it says that they are not")
+// TestFoldingOfBriefs folds histories in which what a Brief tells of comes as
+// one, from memory that is overwritten at once, as a reader that reads in place
+// does; some of the time the notes are folded early.
+func TestFoldingOfBriefs(t *testing.T) {
+	memory := make([]byte, 0, 1<<14)
+	own := func(s string) string {
+		n := len(memory)
+		memory = append(memory, s...)
+		return inPlace(memory[n:])
 	}
-	f.Evolve(first)
-	memory := []byte("m-1 id-1 OWN")
-	e := &domain.Event{Version: 2, Account: "a", Kind: domain.KindMessage, Outcome: domain.Applied, Trigger: "message_sent",
-		Key: inPlace(memory[:3]), ID: inPlace(memory[4:8]), To: inPlace(memory[9:])}
-	if f.Keeps(e) {
-		t.Fatal("a message's strings need not be the event's own")
+	briefs := 0
+	bench := domain.NewBench()
+	for history := range uint64(300) {
+		r := rand.New(rand.NewPCG(*seed, history))
+		clock := t0
+		var a *domain.Account
+		f := domain.NewFolding(bench)
+		for version := range uint64(1 + r.IntN(600)) {
+			e := anyEvent(r, version+1, &clock)
+			if r.IntN(200) == 0 && e.Key != "" { // more than there is room for beside others
+				e.Key += strings.Repeat("x", 200*r.IntN(10))
+			}
+			if r.IntN(2) == 0 {
+				e.Set, e.Ended = nil, nil
+				e.Effects &= domain.BriefEffects
+			}
+			a = domain.Evolve(a, e)
+			about := e.Kind == domain.KindMessage || e.Kind == domain.KindConversation
+			if version == 0 || !about || len(e.Set)+len(e.Ended) > 0 || e.Effects&^domain.BriefEffects != 0 {
+				f.Evolve(e)
+				continue
+			}
+			briefs++
+			memory = memory[:0]
+			b := domain.Brief{Version: e.Version, ID: own(e.ID), Kind: e.Kind, Key: own(e.Key), Trigger: own(e.Trigger), Outcome: e.Outcome,
+				From: own(e.From), To: own(e.To), At: e.At, Recorded: e.Recorded, Effects: e.Effects}
+			b.Within, b.HasWithin = e.Data["reply_within"].(int64)
+			for name, p := range map[string]*string{"due": &b.Due, "message": &b.Message, "handler": &b.Handler} {
+				if s, ok := e.Data[name].(string); ok {
+					*p = own(s)
+				}
+			}
+			f.EvolveBrief(&b)
+			for i := range memory {
+				memory[i] = '#'
+			}
+			if r.IntN(100) == 0 {
+				f.Settle()
+			}
+		}
+		sameAccount(t, a, f.Account(), "seed %d, history %d", *seed, history)
 	}
-	f.Evolve(e)
-	copy(memory, "############")
-	a := f.Account()
-	if m, ok := a.Message("m-1"); !ok || m.State != "OWN" {
-		t.Errorf("the message is %+v (%v), want it known and in OWN", m, ok)
-	}
-	if !a.Recent.Has("id-1") {
-		t.Error("the id is not remembered")
+	if briefs < 10_000 {
+		t.Errorf("%d briefs were folded, want many", briefs)
 	}
 }
 

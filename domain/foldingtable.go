@@ -7,6 +7,7 @@ import "hash/maphash"
 // no order. It is for [Folding], which spends most of its time here.
 type messageTable struct {
 	slots []messageSlot // as many as a power of two, at most three quarters full
+	room  []messageSlot // slots of before, to be used again
 	n     int
 }
 
@@ -17,9 +18,24 @@ type messageSlot struct {
 
 var messageSeed = maphash.MakeSeed()
 
+func hashKey(key string) uint64 { return maphash.String(messageSeed, key) }
+
+// clear empties the table and makes it large enough for so many messages.
+func (t *messageTable) clear(most int) {
+	size := 8
+	for 4*most > 3*size {
+		size *= 2
+	}
+	if cap(t.room) < size {
+		t.room = make([]messageSlot, size)
+	}
+	t.slots, t.n = t.room[:size], 0
+	clear(t.slots)
+}
+
 // find returns the message of a key, nil when there is none, and the key's hash.
 func (t *messageTable) find(key string) (*foldedMessage, uint64) {
-	h := maphash.String(messageSeed, key)
+	h := hashKey(key)
 	if t.n == 0 {
 		return nil, h
 	}
@@ -35,17 +51,9 @@ func (t *messageTable) find(key string) (*foldedMessage, uint64) {
 	}
 }
 
-// add adds a message that is not there; h is its key's hash.
+// add adds a message that is not there; h is its key's hash. There is room for
+// as many as clear was told of.
 func (t *messageTable) add(m *foldedMessage, h uint64) {
-	if 4*(t.n+1) > 3*len(t.slots) {
-		old := t.slots
-		t.slots = make([]messageSlot, max(8, 2*len(old)))
-		for _, s := range old {
-			if s.message != nil {
-				t.place(s)
-			}
-		}
-	}
 	t.place(messageSlot{h, m})
 	t.n++
 }
@@ -63,7 +71,7 @@ func (t *messageTable) place(s messageSlot) {
 // that there are no gaps on the way to it.
 func (t *messageTable) remove(m *foldedMessage) {
 	mask := uint64(len(t.slots) - 1)
-	i := maphash.String(messageSeed, m.key()) & mask
+	i := hashKey(m.key()) & mask
 	for t.slots[i].message != m {
 		i = (i + 1) & mask
 	}
@@ -79,15 +87,4 @@ func (t *messageTable) remove(m *foldedMessage) {
 	}
 	t.slots[i] = messageSlot{}
 	t.n--
-}
-
-// all lists the messages, in no order.
-func (t *messageTable) all() []*foldedMessage {
-	list := make([]*foldedMessage, 0, t.n)
-	for _, s := range t.slots {
-		if s.message != nil {
-			list = append(list, s.message)
-		}
-	}
-	return list
 }

@@ -72,6 +72,9 @@ func isAck(trigger string) bool {
 	return false
 }
 
+// statusIsAck is isAck, of the status that the trigger tells of.
+func statusIsAck(status int) bool { return status >= 1 && status <= 4 }
+
 // marked says when the message was closed.
 func (m *Message) marked() (int64, bool) {
 	switch m.State {
@@ -194,49 +197,62 @@ func (t *Talk) evolveMessage(e *Event) {
 	} else {
 		m = newMessage(e)
 	}
-	m.take(e, intern)
-	t.tally(e)
+	m.take(e)
+	t.tally(isAck(e.Trigger), e.Effects)
 	t.messages = t.messages.put(e.Key, &m)
 }
 
 func newMessage(e *Event) Message { return Message{First: e.At, Within: waitsFor(e.Data)} }
 
-// take applies a legal fact to its message. name makes of a state's name one
-// that may be kept.
-func (m *Message) take(e *Event, name func(string) string) {
-	if i := statusOf(e.Trigger); i >= 0 && (m.Times[i] == 0 || e.At < m.Times[i]) {
-		m.Times[i] = e.At
-	}
+// take applies a legal fact to its message.
+func (m *Message) take(e *Event) {
+	to, due := "", int64(0)
 	if e.Outcome == Applied {
-		m.State = name(e.To)
-		m.Late = e.Effects&EffectLate != 0
-		switch m.State {
+		to = intern(e.To)
+		if to == MessageTimedOut {
+			due = e.Data.time("due")
+		}
+	}
+	m.fact(statusOf(e.Trigger), e.Outcome, to, e.At, due, e.Effects)
+}
+
+// fact is take, of what it looks at: the status that the trigger tells of, and
+// the time for which a timeout was due.
+func (m *Message) fact(status int, outcome Outcome, to string, at, due int64, effects Effects) {
+	if status >= 0 && (m.Times[status] == 0 || at < m.Times[status]) {
+		m.Times[status] = at
+	}
+	if outcome == Applied {
+		m.State = to
+		m.Late = effects&EffectLate != 0
+		switch to {
 		case MessageReplied, MessageFailed:
-			m.Closed = e.At
+			m.Closed = at
 		case MessageTimedOut:
-			m.Closed = e.At
-			m.Due = e.Data.time("due")
+			m.Closed = at
+			m.Due = due
 		default:
 			m.Closed = 0
 		}
 	}
-	m.Watched = (m.Watched || e.Effects&EffectWatch != 0) && e.Effects&EffectStalled == 0
+	m.Watched = (m.Watched || effects&EffectWatch != 0) && effects&EffectStalled == 0
 }
 
 // tally counts the messages in a row that stay pending, and notes that one left.
-func (t *Talk) tally(e *Event) {
-	if e.Effects&EffectStalled != 0 {
+func (t *Talk) tally(ack bool, effects Effects) {
+	if effects&EffectStalled != 0 {
 		t.Row++
 	}
-	if isAck(e.Trigger) {
+	if ack {
 		t.Acked, t.Row = true, 0
 	}
 }
 
 // waitsFor is how long a reply is waited for, as the fact that makes a
 // message says.
-func waitsFor(d Data) int64 {
-	n, ok := d.count("reply_within")
+func waitsFor(d Data) int64 { return waitsWithin(d.count("reply_within")) }
+
+func waitsWithin(n int64, ok bool) int64 {
 	switch {
 	case !ok:
 		return replyWithinDefault

@@ -41,6 +41,7 @@ func FuzzReader(f *testing.F) {
 				t.Fatalf("Decode gives\n%+v, Reader gives\n%+v", want, e)
 			}
 		}
+		sameBrief(t, record, want.Account)
 		if err != nil {
 			return
 		}

@@ -8,7 +8,6 @@ import (
 	"math"
 	"runtime"
 	"runtime/debug"
-	"slices"
 	"sync"
 	"sync/atomic"
 
@@ -149,8 +148,11 @@ type fold struct {
 	o         Options
 	until     uint64
 
-	reader   *codec.Reader // of what is kept
-	readings [atOnce]reading
+	reader   *codec.Reader
+	event    domain.Event
+	brief    domain.Brief
+	tally    domain.Event // what the view of transitions looks at in a brief
+	bench    *domain.Bench
 	accounts []*domain.Folding
 	versions []uint64
 	ids      map[string]uint32 // accounts by id, asked once for each segment they occur in
@@ -163,18 +165,15 @@ type fold struct {
 }
 
 func newFold(f *Fleet, partition int, o Options) *fold {
-	p := &fold{fleet: f, partition: partition, o: o, until: math.MaxUint64, reader: codec.NewReader(), ids: map[string]uint32{}}
+	p := &fold{fleet: f, partition: partition, o: o, until: math.MaxUint64, reader: codec.NewReader(), bench: domain.NewBench(), ids: map[string]uint32{}}
 	if s, ok := o.UntilSeq[partition]; ok {
 		p.until = s
-	}
-	for i := range p.readings {
-		p.readings[i].reader = codec.NewReader()
-		p.readings[i].reader.SkipData = o.ViewsOnly
 	}
 	return p
 }
 
 func (p *fold) run(ctx context.Context, a *archive.Archive) error {
+	defer p.settle()
 	sums := a.Manifest.Partitions[p.partition].Segments
 	for i, s := range a.Segments(p.partition) {
 		if err := ctx.Err(); err != nil {
@@ -197,6 +196,13 @@ func (p *fold) run(ctx context.Context, a *archive.Archive) error {
 		}
 	}
 	return nil
+}
+
+// settle folds what the accounts have only noted, side by side with other partitions.
+func (p *fold) settle() {
+	for _, a := range p.accounts {
+		a.Settle()
+	}
 }
 
 // check compares a sealed segment with the sum that the manifest names.
@@ -231,8 +237,8 @@ func (p *fold) segment(ctx context.Context, s *archive.Segment) error {
 			p.number = append(p.number, p.enter(id))
 		}
 		before := p.events
-		for some := range slices.Chunk(b.Entries, atOnce) {
-			if err := p.some(some); err != nil {
+		for i := range b.Entries {
+			if err := p.entry(&b.Entries[i]); err != nil {
 				return err
 			}
 		}
@@ -248,7 +254,7 @@ func (p *fold) enter(id string) uint32 {
 	if !ok {
 		n = uint32(len(p.accounts))
 		p.ids[id] = n
-		p.accounts = append(p.accounts, &domain.Folding{})
+		p.accounts = append(p.accounts, domain.NewFolding(p.bench))
 		p.versions = append(p.versions, 0)
 		if name, ok := p.o.named(id); ok {
 			id = name
@@ -266,91 +272,76 @@ func (o *Options) named(alias string) (string, bool) {
 	return o.Keys.Account(alias)
 }
 
-// atOnce is how many records are read before the first of them is folded.
-const atOnce = 32
-
-// reading is a record that was read and is not folded yet.
-type reading struct {
-	reader *codec.Reader // of its own: an event holds what its reader uses again
-	event  domain.Event
-	data   []byte
-	seq    uint64
-	number uint32 // the account's place
-}
-
-// some folds some records: it reads them all, looks at where they will go, and
-// folds them in order.
-func (p *fold) some(entries []archive.Entry) error {
-	n := 0
-	for i := range entries {
-		r := &entries[i]
-		at := p.number[r.Account]
-		if r.Seq > p.until {
-			break
-		}
-		if p.o.Account != "" && p.names[at] != p.o.Account {
-			continue
-		}
-		one := &p.readings[n]
-		one.data, one.seq, one.number = r.Data, r.Seq, at
-		id, e := p.names[at], &one.event
-		if p.o.Keys != nil {
-			one.data = p.o.Keys.Plain(string(id), r.Data)
-		}
-		err := one.reader.Read(one.data, e)
-		if err == nil && e.Account != id {
-			err = fmt.Errorf("%w: the record names account %q", ErrHistory, e.Account)
-		}
-		if err != nil {
-			return fmt.Errorf("sequence %d, account %q: %w", r.Seq, id, err)
-		}
-		e.Account = id
-		n++
-	}
-	if !p.o.ViewsOnly {
-		for i := range p.readings[:n] {
-			p.accounts[p.readings[i].number].Touch(&p.readings[i].event)
-		}
-	}
-	for i := range p.readings[:n] {
-		if err := p.entry(&p.readings[i]); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
 // entry folds one record.
-func (p *fold) entry(r *reading) error {
-	n, e := r.number, &r.event
-	if p.o.UntilTime != 0 && e.Recorded > p.o.UntilTime {
+func (p *fold) entry(r *archive.Entry) error {
+	n := p.number[r.Account]
+	id := p.names[n]
+	if r.Seq > p.until || p.o.Account != "" && id != p.o.Account {
 		return nil
 	}
-	if want := p.versions[n] + 1; e.Version != want {
-		if err := p.broken(r.seq, e.Account, want, e.Version); err != nil {
-			return err
-		}
+	data := r.Data
+	if p.o.Keys != nil {
+		data = p.o.Keys.Plain(string(id), data)
 	}
-	p.versions[n] = e.Version
-	p.last, p.lastTime = r.seq, max(p.lastTime, e.Recorded)
-	p.events++
-	at := projections.Place{Partition: p.partition, Seq: r.seq, Account: n}
+	if p.versions[n] > 0 && codec.Brief(data, id, &p.brief) {
+		return p.fact(r.Seq, n)
+	}
+	e := &p.event
+	e.Account = id
+	err := p.reader.Fold(data, e)
+	if err == nil && e.Account != id {
+		err = fmt.Errorf("%w: the record names account %q", ErrHistory, e.Account)
+	}
+	if err != nil {
+		return fmt.Errorf("sequence %d, account %q: %w", r.Seq, id, err)
+	}
+	if ok, err := p.next(r.Seq, n, e.Version, e.Recorded); !ok {
+		return err
+	}
+	at := projections.Place{Partition: p.partition, Seq: r.Seq, Account: n}
 	p.fleet.Distribution.Apply(at, e)
 	if !p.o.NoTransitions {
 		p.fleet.Transitions.Apply(at, e)
 	}
 	p.fleet.ReadyTime.Apply(at, e)
-	if p.o.ViewsOnly {
-		return nil
+	if !p.o.ViewsOnly {
+		p.accounts[n].Evolve(e)
 	}
-	a := p.accounts[n]
-	if a.Keeps(e) {
-		if err := p.reader.Fold(r.data, e); err != nil { // with strings that stay
-			return err
+	return nil
+}
+
+// fact folds the record that was read as a brief. The counts of states and the
+// times to RUNNING do not look at those of accounts that they know.
+func (p *fold) fact(seq uint64, n uint32) error {
+	b := &p.brief
+	if ok, err := p.next(seq, n, b.Version, b.Recorded); !ok {
+		return err
+	}
+	if !p.o.NoTransitions {
+		e := &p.tally
+		e.Kind, e.Outcome, e.From, e.Trigger, e.At = b.Kind, b.Outcome, b.From, b.Trigger, b.At
+		p.fleet.Transitions.Apply(projections.Place{Partition: p.partition, Seq: seq, Account: n}, e)
+	}
+	if !p.o.ViewsOnly {
+		p.accounts[n].EvolveBrief(b)
+	}
+	return nil
+}
+
+// next takes up an account's next event; ok is false for one that is left out.
+func (p *fold) next(seq uint64, n uint32, version uint64, recorded int64) (ok bool, err error) {
+	if p.o.UntilTime != 0 && recorded > p.o.UntilTime {
+		return false, nil
+	}
+	if want := p.versions[n] + 1; version != want {
+		if err := p.broken(seq, p.names[n], want, version); err != nil {
+			return false, err
 		}
 	}
-	a.Evolve(e)
-	return nil
+	p.versions[n] = version
+	p.last, p.lastTime = seq, max(p.lastTime, recorded)
+	p.events++
+	return true, nil
 }
 
 // broken is a gap in an account's event numbers.
