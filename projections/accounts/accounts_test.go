@@ -1,7 +1,9 @@
 package accounts_test
 
 import (
+	"bytes"
 	"fmt"
+	"math/rand/v2"
 	"reflect"
 	"slices"
 	"strings"
@@ -232,6 +234,38 @@ func TestFacets(t *testing.T) {
 	}
 }
 
+// TestFacetsAtAnyTime: the counts that are kept as events come do not drift from
+// a plain count over the folds, also when they go on from a saved view.
+func TestFacetsAtAnyTime(t *testing.T) {
+	h := projectiontest.Generate(11, projectiontest.Config{Talk: 20})
+	folds := map[domain.AccountID]*domain.Account{}
+	now := &projectiontest.History{Partitions: h.Partitions, Roster: h.Roster, Judge: h.Judge, Folds: folds}
+	v := newView(h)
+	for i, item := range h.Items {
+		v.Apply(item.At, item.Event)
+		folds[item.Event.Account] = domain.Evolve(folds[item.Event.Account], item.Event)
+		if i%199 != 0 && i != len(h.Items)-1 {
+			continue
+		}
+		for _, f := range filters() {
+			if got, want := v.FacetsOf(f), counted(now, f); !reflect.DeepEqual(got, want) {
+				t.Fatalf("event %d, %+v:\ngot  %+v\nwant %+v", i, f, got, want)
+			}
+		}
+		loaded := newView(h)
+		for p := range h.Partitions {
+			var saved bytes.Buffer
+			if err := v.Save(p, &saved); err != nil {
+				t.Fatal(err)
+			}
+			if err := loaded.Load(p, &saved); err != nil {
+				t.Fatal(err)
+			}
+		}
+		v = loaded
+	}
+}
+
 // counted counts accounts the plain way.
 func counted(h *projectiontest.History, f accounts.Filter) accounts.Facets {
 	n := accounts.Facets{
@@ -335,6 +369,58 @@ func TestShortPages(t *testing.T) {
 	}
 	if short != n/accounts.ScanLimit {
 		t.Errorf("%d short pages, want %d: one for each %d accounts looked at", short, n/accounts.ScanLimit, accounts.ScanLimit)
+	}
+}
+
+// TestPagesOfUnevenFilters: wherever in the order of the ids the accounts of a
+// state lie, and however many they are, the pages hold all of them once, and no
+// page but the last comes short when so few can match.
+func TestPagesOfUnevenFilters(t *testing.T) {
+	const n = 20_000
+	h := &projectiontest.History{Partitions: 2, Roster: projections.NewRoster(2), Judge: domain.NewJudge(projectiontest.Registry())}
+	v := newView(h)
+	rnd := rand.New(rand.NewPCG(3, 3))
+	want := map[string][]domain.AccountID{}
+	for i := range n {
+		state := "RUNNING"
+		switch {
+		case i%50 == 0:
+			state = "DISCONNECTED" // evenly
+		case i >= n-3000 && i%2 == 0:
+			state = "LOGGED_OUT" // at the end
+		case i < 900:
+			state = "STOPPED" // at the beginning
+		case rnd.IntN(4) == 0:
+			state = "DEGRADED"
+		}
+		id := domain.AccountID(fmt.Sprintf("acct-%06d", i))
+		want[state] = append(want[state], id)
+		e := &domain.Event{
+			Version: 1, Account: id, Kind: domain.KindSession, Machine: "whatsapp@2", Initial: "IDLE", Trigger: "adopt",
+			Outcome: domain.Applied, From: "IDLE", To: state,
+		}
+		p := int(rnd.IntN(2))
+		v.Apply(projections.Place{Partition: p, Seq: uint64(i + 1), Account: h.Roster.Ids(p).Add(string(id))}, e)
+	}
+	for state, ids := range want {
+		for _, limit := range []int{40, 300, 1000} {
+			var got []domain.AccountID
+			for after := ""; ; {
+				page := v.List(accounts.Filter{State: state}, after, limit)
+				for _, a := range page.Accounts {
+					got = append(got, a.ID)
+				}
+				if after = page.Next; after == "" {
+					break
+				}
+				if len(page.Accounts) != limit {
+					t.Errorf("%s, pages of %d: one that is not the last has %d", state, limit, len(page.Accounts))
+				}
+			}
+			if !slices.Equal(got, ids) {
+				t.Errorf("%s, pages of %d: %d accounts, want %d", state, limit, len(got), len(ids))
+			}
+		}
 	}
 }
 
