@@ -4,7 +4,7 @@
 // It owns nothing but a copy: each account is the fold of domain.Evolve over
 // its events, less what only the judge needs (remembered ids, epochs, times of
 // sources, retries) and less its messages and conversations, which the view talk
-// keeps. That takes about 75 bytes for the row and its places in the indexes,
+// keeps. That takes about 85 bytes for the row and its places in the indexes,
 // beside 45 for the id in the roster, and more only for accounts with
 // conditions. Authoritative is the history. Accounts that
 // were forgotten are not shown; accounts with a damaged history are shown and
@@ -14,11 +14,19 @@
 //
 // Accounts are in the order of their ids, by bytes. A page is read by walking
 // that order from where the last one ended, or, when few accounts are in the
-// states or have the labels asked for, by sorting those few. Neither ever
+// states or have the labels asked for, by picking the next ones out of those few. Neither ever
 // looks at more than so many accounts (ScanLimit, GatherLimit): a page may
 // hold fewer accounts than asked for, even none, and still have a next one.
 // Each account is shown whole, as it was at one moment; a page is not one
 // moment of the whole fleet, since events go on while it is read.
+//
+// # Counting
+//
+// Accounts that have all in common that can be filtered by, but for id and time,
+// are one cell with a count, which is kept as events are applied. A fleet has
+// some hundreds or thousands of cells in a partition, and counting is a walk over
+// them; where nearly every account has labels or a source of its own, there are
+// as many cells as accounts, and it takes some 30 ns for each.
 package accounts
 
 import (
