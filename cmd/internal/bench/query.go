@@ -88,6 +88,7 @@ func questionsAsked() []question {
 		{"route by label", "muster.q.route", pool(`{"do":"send","scope":"new_chats","labels":{"pool":%q},"limit":10}`), 10},
 		{"accounts.get", "muster.q.accounts.get", one(`{"account":%q}`), 10},
 		{"why", "muster.q.why", one(`{"account":%q}`), 10},
+		{"timeline of 20", "muster.q.timeline", one(`{"account":%q,"limit":20}`), 10},
 		{"attention", "muster.q.attention.list", always(`{}`), 10},
 		{"stats", "muster.q.stats", always(`{}`), 10},
 	}

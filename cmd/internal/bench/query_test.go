@@ -12,7 +12,7 @@ func TestQueryReports(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if len(rep.Runs) != 17 || rep.Accounts != 500 || rep.Events < 1990 || rep.Events > 2010 || rep.StartS <= 0 || rep.Bytes <= 0 || rep.Triggers <= 0 || rep.Echo.Rate <= 0 {
+	if len(rep.Runs) != 18 || rep.Accounts != 500 || rep.Events < 1990 || rep.Events > 2010 || rep.StartS <= 0 || rep.Bytes <= 0 || rep.Triggers <= 0 || rep.Echo.Rate <= 0 {
 		t.Fatalf("%+v", rep)
 	}
 	for _, r := range rep.Runs {
