@@ -314,3 +314,31 @@ func TestALostTailIsSeenBySnapshots(t *testing.T) {
 	}
 	shut(t, s)
 }
+
+// TestALostBeginIsSeenBySnapshots: what a stream has lost at its beginning, to a purge
+// for example, moves its first sequence and leaves no gap; it is a loss nevertheless.
+func TestALostBeginIsSeenBySnapshots(t *testing.T) {
+	log, blobs := memlog.New(1), new(memlog.Blobs)
+	cfg := command.Config{Log: log, Blobs: blobs, Judge: judge()}
+	s := open(t, cfg)
+	first := s.Do(t.Context(), trigger("sick", "start", ""))
+	s.Do(t.Context(), trigger("sound", "start", ""))
+	shut(t, s)
+	log.Drop(0, first.Seq)
+	if info, err := log.Info(t.Context(), 0); err != nil || info.First != 2 || info.Messages != 1 {
+		t.Fatalf("the log is not one that begins later: %+v, %v", info, err)
+	}
+
+	s, err := command.NewSet(cfg)
+	if err != nil {
+		t.Fatal(err)
+	}
+	rep, err := s.Open(t.Context(), 0, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if rep.Missing != 1 || len(rep.Damaged) != 1 || rep.Damaged["sick"] == "" || rep.Discarded == "" {
+		t.Errorf("%+v", rep)
+	}
+	shut(t, s)
+}

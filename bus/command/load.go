@@ -19,7 +19,7 @@ type LoadReport struct {
 	Discarded    string            // why a snapshot that was there was not used; "" = none was discarded
 	Replayed     uint64            // records folded
 	Accounts     int               // accounts known afterwards
-	Missing      uint64            // records that the stream has lost between its first and last
+	Missing      uint64            // records that the stream has lost up to its last
 	Hole         string            // where records of unknown accounts are known to be gone; "" = nowhere
 	LostTail     uint64            // records behind the stream's end that a snapshot had seen
 	Damaged      map[string]string // account → what is missing, in words
@@ -65,14 +65,12 @@ func (w *writer) load(ctx context.Context, damaged map[string]string) (LoadRepor
 	return rep, nil
 }
 
-// missing is the number of records that are gone from between the stream's
-// first and last: nothing is ever deleted there, so each one is a loss.
+// missing is the number of records that are gone up to the stream's last one: it
+// begins with sequence 1 and nothing is ever deleted, so each one is a loss, also at
+// its beginning.
 func missing(info eventlog.Info) uint64 {
-	if info.Last < info.First || info.Last == 0 {
-		return 0
-	}
-	if want := info.Last - info.First + 1; want > info.Messages {
-		return want - info.Messages
+	if info.Last > info.Messages {
+		return info.Last - info.Messages
 	}
 	return 0
 }
