@@ -201,6 +201,7 @@ func (a *App) start(ctx context.Context) error {
 			replay = at
 		case stageCaughtUp:
 			a.replayed = time.Since(replay)
+			debug.FreeOSMemory() // what only the replay needed; it keeps everybody waiting, so it is done before anybody is let in
 		}
 	}
 	a.stage.set("")
@@ -230,14 +231,12 @@ const startGC = 400
 // blockCache is how long the server keeps blocks that were read, and a little more.
 const blockCache = 15 * time.Second
 
-// giveBack returns memory to the system that only the start needed: its own at
-// once, and the blocks that the server read for it when those are forgotten. The
-// latter are only collected: the runtime gives them back bit by bit, while to
-// return gigabytes at once keeps everybody waiting for a second and more.
+// giveBack collects the blocks that the server read for the start, when it has
+// forgotten them. The runtime returns their memory to the system bit by bit; to
+// return it all at once keeps everybody waiting for a second and more.
 func (a *App) giveBack() {
 	stop := make(chan struct{})
 	a.wg.Go(func() {
-		debug.FreeOSMemory()
 		select {
 		case <-time.After(blockCache):
 			runtime.GC()
