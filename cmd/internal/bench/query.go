@@ -141,6 +141,7 @@ func (cfg *QueryConfig) dataDir() (dir string, drop func() error, err error) {
 
 // heapInUse is what is on the heap when all that is not needed was collected.
 func heapInUse() float64 {
+	runtime.GC() // what pools hold goes with the second collection
 	debug.FreeOSMemory()
 	var m runtime.MemStats
 	runtime.ReadMemStats(&m)
