@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"maps"
 	"slices"
+	"strings"
 )
 
 // Folding is an account while its history is folded from the first event on and
@@ -17,18 +18,19 @@ import (
 //
 // The zero Folding is an account without events.
 type Folding struct {
-	account Account
-	begun   bool
+	// What every event looks at stands together.
 	bench   *Bench
-	recent  recentLog
-	talk    Talk   // without its trees
-	held    []byte // the messages as they were when notes were last folded
-	holds   uint32 // how many those are
+	notes   chain // the last ids, the messages as they were when notes were last folded, and the notes since then
+	version uint64
+	settled int    // bytes of notes that are no notes yet
+	noted   uint32 // events
+	ids     uint32 // of them, those with an id
 
-	notes, ids  uint32 // what was noted since, and how much of it has an id
-	noted       int    // bytes
-	first, last chunk  // where it stands
-	tail        []byte // the last chunk, as far as it is used
+	begun    bool
+	recent   recentSize
+	messages uint32 // as they were
+	talk     Talk   // without its trees
+	account  Account
 
 	conversations map[string]*Conversation
 }
@@ -36,10 +38,9 @@ type Folding struct {
 // Bench is the memory in which Foldings take their notes and fold them, one
 // Folding after the other. It must not be used by two goroutines at a time.
 type Bench struct {
-	work   foldingWork
-	out    []byte
-	spill  []byte
-	chunks chunks
+	work    foldingWork
+	in, out []byte
+	chunks  chunks
 }
 
 // NewBench returns a Bench.
@@ -65,48 +66,35 @@ func (f *Folding) Evolve(e *Event) {
 // EvolveBrief applies an event that a Brief tells all of; it is not the first
 // one of its account. It keeps no string.
 func (f *Folding) EvolveBrief(b *Brief) {
-	f.account.Version = b.Version
 	if f.bench == nil {
 		f.bench = NewBench()
 	}
-	f.note(b)
-	if f.noted >= max(leastNotes, len(f.held)) {
+	f.version = b.Version
+	f.noted++
+	if b.ID != "" {
+		f.ids++
+	}
+	f.notes.add(f.bench, b)
+	if f.notes.size >= f.settled+max(leastNotes, f.settled) {
 		f.Settle()
 	}
 }
 
 // Settle folds what was noted.
 func (f *Folding) Settle() {
-	if f.notes > 0 {
-		f.settle(nil)
+	if f.noted == 0 {
+		return
 	}
-}
-
-// settle folds what was noted, and then one more note that stands elsewhere.
-func (f *Folding) settle(more []byte) {
-	w := &f.bench.work
-	w.begin(f, int(f.holds+f.notes))
-	for rest := f.held; len(rest) > 0; {
+	b, w := f.bench, &f.bench.work
+	b.in = f.notes.drain(b, b.in[:0])
+	w.begin(f, int(f.messages+f.noted))
+	for rest := w.recent.take(f.recent, b.in, int(f.ids)); len(rest) > 0; {
 		rest = w.entry(rest)
 	}
-	for c := f.first; c != 0; {
-		rest, next := f.bench.chunks.read(c)
-		if c == f.last { // only here it is known how much of it is used
-			rest, next = f.tail[chunkHead:], 0
-		}
-		for len(rest) > 0 {
-			rest = w.entry(rest)
-		}
-		f.bench.chunks.free(c)
-		c = next
-	}
-	if len(more) > 0 {
-		w.entry(more)
-	}
-	f.talk = w.talk
-	f.bench.out, f.holds = w.save(f.bench.out[:0])
-	f.held = append(f.held[:0], f.bench.out...)
-	f.notes, f.ids, f.noted, f.first, f.last, f.tail = 0, 0, 0, 0, 0, nil
+	f.talk, f.recent = w.talk, w.recent.size()
+	b.out, f.messages = w.save(append(b.out[:0], w.recent.list...))
+	f.notes.write(b, b.out)
+	f.settled, f.noted, f.ids = f.notes.size, 0, 0
 }
 
 // Account ends the folding and returns the account; nil when it has no events.
@@ -116,9 +104,11 @@ func (f *Folding) Account() *Account {
 	}
 	f.Settle()
 	a := f.account
-	a.Recent = f.recent.pack()
+	a.Version = f.version
+	in := f.notes.drain(f.bench, nil)
+	a.Recent = packRecent(in[:f.recent.bytes])
 	t := f.talk
-	t.messages = f.messages()
+	t.messages = f.tree(in[f.recent.bytes:])
 	keys := slices.Sorted(maps.Keys(f.conversations))
 	conversations := make([]*Conversation, len(keys))
 	for i, key := range keys {
@@ -131,17 +121,17 @@ func (f *Folding) Account() *Account {
 	return &a
 }
 
-// messages makes the tree of the messages that are held; nothing is noted.
-func (f *Folding) messages() tree[*Message] {
+// tree makes the tree of the messages that are held.
+func (f *Folding) tree(held []byte) tree[*Message] {
 	type keyed struct {
 		key string
 		m   Message
 	}
-	list := make([]keyed, 0, f.holds)
-	for r := (noteReader{b: f.held}); len(r.b) > 0; {
+	list := make([]keyed, 0, f.messages)
+	for r := (noteReader{b: held}); len(r.b) > 0; {
 		r.byte() // what it is: a message
 		m, key := r.message()
-		list = append(list, keyed{string(key), m})
+		list = append(list, keyed{strings.Clone(key), m})
 	}
 	slices.SortFunc(list, func(a, b keyed) int { return cmp.Compare(a.key, b.key) })
 	keys, messages := make([]string, len(list)), make([]*Message, len(list))

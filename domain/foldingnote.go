@@ -25,41 +25,10 @@ const noteFixed = 3 + 4 + 8 + 8 + 8
 // noteUnanswered stands for the status in a note that tells that nobody answers.
 const noteUnanswered = 0x7f
 
-// note notes an event.
-func (f *Folding) note(b *Brief) {
-	f.notes++
-	if b.ID != "" {
-		f.ids++
-	}
-	most := noteFixed + 96 + len(b.ID) + len(b.From) + len(b.To) + len(b.Key) + len(b.Message) + len(b.Handler)
-	if n := len(f.tail); cap(f.tail)-n >= most {
-		f.tail = b.appendNote(f.tail)
-		f.noted += len(f.tail) - n
-		return
-	}
-	n := b.appendNote(f.bench.spill[:0])
-	f.bench.spill = n
-	f.noted += len(n)
-	switch {
-	case cap(f.tail)-len(f.tail) >= len(n):
-	case len(n) > chunkSize-chunkHead:
-		f.settle(n)
-		return
-	default:
-		f.turn()
-	}
-	f.tail = append(f.tail, n...)
-}
-
-// turn begins another chunk.
-func (f *Folding) turn() {
-	c := f.bench.chunks.take()
-	if f.first == 0 {
-		f.first = c
-	} else {
-		f.bench.chunks.link(f.last, len(f.tail), c)
-	}
-	f.last, f.tail = c, f.bench.chunks.at(c)[:chunkHead]
+// mostNote is no less than the length of what is noted of an event.
+func (b *Brief) mostNote() int {
+	const lengths = 6 * binary.MaxVarintLen64
+	return noteFixed + lengths + len(b.ID) + len(b.From) + len(b.To) + len(b.Key) + max(16, len(b.Message)+len(b.Handler))
 }
 
 // appendNote appends what is noted of an event.
@@ -234,56 +203,4 @@ func (r *noteReader) message() (m Message, key string) {
 		}
 	}
 	return m, r.text()
-}
-
-// chunk is a piece of memory for notes; 0 is none.
-type chunk uint32
-
-// A chunk begins with the next one of the same Folding, and how much of it is used.
-const (
-	chunkSize = 1024
-	chunkHead = 8
-	slabSize  = 256 // chunks that are made at once
-)
-
-// chunks gives out memory for notes, and takes it back.
-type chunks struct {
-	slabs [][]byte
-	spare []chunk
-}
-
-func (cs *chunks) take() chunk {
-	if len(cs.spare) == 0 {
-		for i := range slabSize {
-			cs.spare = append(cs.spare, chunk((len(cs.slabs)+1)*slabSize-i))
-		}
-		cs.slabs = append(cs.slabs, make([]byte, slabSize*chunkSize))
-	}
-	last := len(cs.spare) - 1
-	c := cs.spare[last]
-	cs.spare = cs.spare[:last]
-	return c
-}
-
-func (cs *chunks) free(c chunk) { cs.spare = append(cs.spare, c) }
-
-// at is all of a chunk.
-func (cs *chunks) at(c chunk) []byte {
-	slab, begin := cs.slabs[(c-1)/slabSize], int((c-1)%slabSize)*chunkSize
-	return slab[begin : begin+chunkSize : begin+chunkSize]
-}
-
-// link ends a chunk that is used so far, and names the next.
-func (cs *chunks) link(c chunk, used int, next chunk) {
-	b := cs.at(c)
-	binary.LittleEndian.PutUint32(b, uint32(next))
-	binary.LittleEndian.PutUint32(b[4:], uint32(used))
-}
-
-// read returns the notes in a chunk that link has ended, and the next chunk; of
-// one that it has not, nothing that means anything.
-func (cs *chunks) read(c chunk) (notes []byte, next chunk) {
-	b := cs.at(c)
-	used := min(max(chunkHead, int(binary.LittleEndian.Uint32(b[4:]))), chunkSize)
-	return b[chunkHead:used], chunk(binary.LittleEndian.Uint32(b))
 }

@@ -11,7 +11,7 @@ import (
 type foldingWork struct {
 	f        *Folding
 	talk     Talk
-	skip     int // ids still to be passed over
+	recent   recentLog
 	messages messageTable
 	room     []foldedMessage // those that were made so far, forgotten ones too
 	marks    int             // closed messages
@@ -55,8 +55,6 @@ func (m *foldedMessage) key() string {
 // begin takes up a Folding that will need room for so many messages at most.
 func (w *foldingWork) begin(f *Folding, most int) {
 	w.f, w.talk, w.marks = f, f.talk, 0
-	w.skip = int(f.ids) - maxRecent
-	f.recent.room(int(f.ids))
 	w.messages.clear(most)
 	w.closed = w.closed[:0]
 	if cap(w.room) < most {
@@ -86,9 +84,7 @@ func (w *foldingWork) entry(log []byte) []byte {
 	}
 	n.to, n.known = r.state()
 	if kind&noteID != 0 {
-		if w.skip--; w.skip < 0 {
-			w.f.recent.add(id, earlier{outcome: n.outcome, from: from, to: n.to, version: version})
-		}
+		w.recent.add(id, earlier{outcome: n.outcome, from: from, to: n.to, version: version})
 	}
 	if n.kind != noteOther {
 		n.key = r.text()
@@ -349,30 +345,39 @@ func (h *closedHeap) pop() {
 	}
 }
 
+// recentSize is how many ids are held, in how many bytes.
+type recentSize struct{ n, bytes uint32 }
+
 // recentLog holds the last 64 ids as they were given; they are hashed and packed
 // only when the account is made.
 type recentLog struct {
 	list []byte // for each: the id, and what Recent keeps behind its hash, with their lengths
 	n    int
+	skip int // ids to come that will not be among the last
 }
 
-// room drops the oldest ids when so many are to come, of which at most the last
-// 64 are told.
-func (r *recentLog) room(more int) {
-	drop := r.n + min(more, maxRecent) - maxRecent
-	if drop <= 0 {
+// take takes up the ids that a Folding's bytes begin with, and returns what
+// stands behind them. So many are to come: the oldest make room for them.
+func (r *recentLog) take(size recentSize, in []byte, more int) []byte {
+	r.skip = more - maxRecent
+	r.n = min(int(size.n), maxRecent-min(more, maxRecent))
+	held := noteReader{b: in[:size.bytes]}
+	for range int(size.n) - r.n {
+		held.text()
+		held.text()
+	}
+	r.list = append(r.list[:0], held.b...)
+	return in[size.bytes:]
+}
+
+func (r *recentLog) size() recentSize { return recentSize{uint32(r.n), uint32(len(r.list))} }
+
+// add adds an id.
+func (r *recentLog) add(id string, e earlier) {
+	if r.skip > 0 {
+		r.skip--
 		return
 	}
-	rest := noteReader{b: r.list}
-	for range drop {
-		rest.text()
-		rest.text()
-	}
-	r.list, r.n = append(r.list[:0], rest.b...), r.n-drop
-}
-
-// add adds an id for which there is room.
-func (r *recentLog) add(id string, e earlier) {
 	b := appendText(r.list, id)
 	at := len(b)
 	b = append(b, 0, byte(e.outcome))
@@ -386,10 +391,10 @@ func (r *recentLog) add(id string, e earlier) {
 	r.n++
 }
 
-// pack is what Recent.add makes of the ids.
-func (r *recentLog) pack() Recent {
+// packRecent is what Recent.add makes of the ids.
+func packRecent(list []byte) Recent {
 	var b []byte
-	for rest := (noteReader{b: r.list}); len(rest.b) > 0; {
+	for rest := (noteReader{b: list}); len(rest.b) > 0; {
 		h := hashID(rest.text())
 		b = append(append(b, h[:]...), rest.text()...)
 	}

@@ -38,6 +38,8 @@ takes longer than measuring it.`,
 				}
 				t.row("msgpack/v5", 1, "", fmt.Sprintf("%.0f", rep.Decoder), "")
 				t.line("")
+				t.line("of the events %.1f %% are about sessions, %.1f %% about messages, %.1f %% about conversations; they span %.1f hours",
+					100*rep.Mix.Sessions, 100*rep.Mix.Messages, 100*rep.Mix.Conversations, rep.Mix.Hours)
 				t.line("%d events of %d accounts, %.1f bytes each in the archive; %d bytes resident, %.0f by account", rep.Events, rep.Accounts, rep.BytesPerEvent, rep.Resident, rep.PerAccount)
 			})
 		},

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
+	"math"
 	"os"
 	"runtime"
 	"runtime/debug"
@@ -48,6 +49,7 @@ type ReplayReport struct {
 	Partitions    int            `json:"partitions"`
 	Bytes         int64          `json:"archive_bytes"`
 	BytesPerEvent float64        `json:"archive_bytes_per_event"`
+	Mix           ReplayMix      `json:"mix"`
 	Figures       []ReplayFigure `json:"figures"`
 	// Decoder is the rate of the general decoder (msgpack/v5) over the same
 	// records on one core, DecoderRatio that of the replay's own by it.
@@ -56,6 +58,16 @@ type ReplayReport struct {
 	Resident     int64   `json:"rss_bytes"` // with the folded fleet in memory
 	PerAccount   float64 `json:"rss_bytes_per_account"`
 	Digest       string  `json:"digest"`
+}
+
+// ReplayMix is what the history is about.
+type ReplayMix struct {
+	// Shares of all events.
+	Sessions      float64 `json:"sessions"` // and the account's own: marks, settings
+	Messages      float64 `json:"messages"`
+	Conversations float64 `json:"conversations"`
+	// Hours is from the first event to the last.
+	Hours float64 `json:"hours"`
 }
 
 // Replay measures replays of an archive: the scan alone, the records read, the
@@ -184,7 +196,37 @@ func (r *replaying) run(ctx context.Context, rounds int) error {
 		}
 	}
 	runtime.GOMAXPROCS(1)
-	return errors.Join(r.decoders(ctx), r.memory(ctx))
+	return errors.Join(r.mix(ctx), r.decoders(ctx), r.memory(ctx))
+}
+
+// mix counts what the records are about.
+func (r *replaying) mix(ctx context.Context) error {
+	var kinds [domain.KindForeign + 1]int64
+	first, last := int64(math.MaxInt64), int64(0)
+	n, err := r.each(ctx, 1, func() func(*archive.Block) error {
+		reader := codec.NewReader()
+		reader.SkipData = true
+		return func(b *archive.Block) error {
+			for _, entry := range b.Entries {
+				var e domain.Event
+				if err := reader.Read(entry.Data, &e); err != nil {
+					return err
+				}
+				kinds[e.Kind]++
+				first, last = min(first, e.Recorded), max(last, e.Recorded)
+			}
+			return nil
+		}
+	})
+	if err != nil || n == 0 {
+		return err
+	}
+	m := &r.rep.Mix
+	m.Messages = float64(kinds[domain.KindMessage]) / float64(n)
+	m.Conversations = float64(kinds[domain.KindConversation]) / float64(n)
+	m.Sessions = float64(n-kinds[domain.KindMessage]-kinds[domain.KindConversation]) / float64(n)
+	m.Hours = time.Duration(last - first).Hours()
+	return nil
 }
 
 // timed measures one run: events per second, and per second of processor time.

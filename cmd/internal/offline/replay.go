@@ -109,7 +109,9 @@ func Replay(ctx context.Context, a *archive.Archive, o Options) (*Fleet, error) 
 	var wg sync.WaitGroup
 	for range min(workers, n) {
 		wg.Go(func() {
+			bench := domain.NewBench()
 			for p := range next {
+				p.bench = bench
 				if err := p.run(work, a); err != nil {
 					cancel(fmt.Errorf("replay partition %d: %w", p.partition, err))
 				}
@@ -151,8 +153,8 @@ type fold struct {
 	reader   *codec.Reader
 	event    domain.Event
 	brief    domain.Brief
-	tally    domain.Event // what the view of transitions looks at in a brief
-	bench    *domain.Bench
+	tally    domain.Event  // what the view of transitions looks at in a brief
+	bench    *domain.Bench // of the worker
 	accounts []*domain.Folding
 	versions []uint64
 	ids      map[string]uint32 // accounts by id, asked once for each segment they occur in
@@ -165,7 +167,7 @@ type fold struct {
 }
 
 func newFold(f *Fleet, partition int, o Options) *fold {
-	p := &fold{fleet: f, partition: partition, o: o, until: math.MaxUint64, reader: codec.NewReader(), bench: domain.NewBench(), ids: map[string]uint32{}}
+	p := &fold{fleet: f, partition: partition, o: o, until: math.MaxUint64, reader: codec.NewReader(), ids: map[string]uint32{}}
 	if s, ok := o.UntilSeq[partition]; ok {
 		p.until = s
 	}
