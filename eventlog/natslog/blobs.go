@@ -59,16 +59,14 @@ const blobWithin = 2 * time.Minute
 func (b *Blobs) Get(ctx context.Context, name string) (io.ReadCloser, error) {
 	ctx, cancel := context.WithTimeoutCause(ctx, blobWithin, fmt.Errorf("blob %q was not read within %v", name, blobWithin))
 	r, err := b.store.Get(ctx, name)
-	if err != nil {
-		cancel()
+	switch {
+	case err == nil:
+		return &blobReader{r, cancel}, nil
+	case errors.Is(err, jetstream.ErrObjectNotFound):
+		err = eventlog.ErrNotFound
 	}
-	if errors.Is(err, jetstream.ErrObjectNotFound) {
-		return nil, fmt.Errorf("get blob %q: %w", name, eventlog.ErrNotFound)
-	}
-	if err != nil {
-		return nil, fmt.Errorf("get blob %q: %w", name, err)
-	}
-	return &blobReader{r, cancel}, nil
+	cancel()
+	return nil, fmt.Errorf("get blob %q: %w", name, err)
 }
 
 // blobReader ends the bound of a blob that is closed.
