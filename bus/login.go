@@ -17,7 +17,7 @@ type Login struct {
 
 // Grant is what a client may do on the embedded server.
 type Grant struct {
-	Name      string    // who it is; shown in the server's list of connections
+	Name      string    // who it is, never empty; shown in the server's list of connections
 	Publish   []string  // subjects, with wildcards, that it may publish to; nil = all
 	Subscribe []string  // subjects, with wildcards, that it may subscribe to; nil = all
 	Until     time.Time // when the connection ends; zero = never
@@ -60,6 +60,8 @@ func (d *door) Check(c server.ClientAuthentication) bool {
 
 // Drop closes the connections of other processes that keep does not want, by the
 // name of their Grant. Clients connect again by themselves, and are asked then.
+// Connections without a name are left alone: they have only been made, and are
+// asked in a moment, so every Grant needs one.
 func (s *Server) Drop(keep func(name string) bool) error {
 	const page = 1024
 	for offset := 0; ; offset += page {
@@ -68,7 +70,7 @@ func (s *Server) Drop(keep func(name string) bool) error {
 			return fmt.Errorf("list connections: %w", err)
 		}
 		for _, c := range list.Conns {
-			if c.AuthorizedUser != internalUser && !keep(c.AuthorizedUser) {
+			if c.AuthorizedUser != "" && c.AuthorizedUser != internalUser && !keep(c.AuthorizedUser) {
 				_ = s.srv.DisconnectClientByID(c.Cid) // it has gone by itself
 			}
 		}

@@ -1,7 +1,11 @@
 package auth
 
 import (
+	"bufio"
 	"errors"
+	"fmt"
+	"net"
+	"net/url"
 	"strings"
 	"testing"
 	"time"
@@ -178,6 +182,45 @@ func TestOpenUntilTheFirstToken(t *testing.T) {
 	if err := r.tokens.Check(); !errors.Is(err, bus.ErrCredentialsRequired) {
 		t.Errorf("Check with no live token: %v, want ErrCredentialsRequired", err)
 	}
+}
+
+// TestDropLeavesWhoIsNotAskedYet: a client that has only just connected when tokens
+// change is not cut off, but asked.
+func TestDropLeavesWhoIsNotAskedYet(t *testing.T) {
+	r := newRig(t, Config{}, nil)
+	r.everybody(t)
+	u, err := url.Parse(r.server.URL())
+	if err != nil {
+		t.Fatal(err)
+	}
+	raw, err := net.Dial("tcp", u.Host)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = raw.Close() }()
+	if err := raw.SetDeadline(time.Now().Add(within)); err != nil {
+		t.Fatal(err)
+	}
+	lines := bufio.NewScanner(raw)
+	if !lines.Scan() || !strings.HasPrefix(lines.Text(), "INFO ") {
+		t.Fatalf("the server says %q, %v", lines.Text(), lines.Err())
+	}
+	if err := r.server.Drop(r.tokens.Keeps); err != nil {
+		t.Fatal(err)
+	}
+	connect := fmt.Sprintf("CONNECT {\"verbose\":false,\"user\":%q,\"pass\":%q}\r\nPING\r\n", r.ids["reader"][0], r.ids["reader"][1])
+	if _, err := raw.Write([]byte(connect)); err != nil {
+		t.Fatal(err)
+	}
+	for lines.Scan() {
+		switch line := lines.Text(); {
+		case line == "PONG":
+			return
+		case strings.HasPrefix(line, "-ERR"):
+			t.Fatal(line)
+		}
+	}
+	t.Fatalf("the connection has ended: %v", lines.Err())
 }
 
 // TestRevoke: a revoked token's connection ends, others stay.

@@ -121,7 +121,7 @@ func (g *Guard) anonymous(r *http.Request) (*Identity, *bus.Error) {
 		return nil, &bus.Error{Code: http.StatusForbidden, Title: "not allowed",
 			Detail: "without credentials only requests to 127.0.0.1, ::1 or localhost are answered"}
 	}
-	return &Identity{Name: "anonymous", Role: Admin}, nil
+	return &Identity{Name: anonymous, Role: Admin}, nil
 }
 
 // burst is how many requests a caller may make at once: those of so many seconds.

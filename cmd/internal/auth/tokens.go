@@ -154,6 +154,10 @@ func (t *Tokens) find(id, secret string) (Token, bool) {
 	return *k, ok && known && k.Live(t.cfg.Now())
 }
 
+// anonymous is who comes into an open server without saying who it is. No token has
+// this id.
+const anonymous = "anonymous"
+
 // authenticateWithin is how long a client waits until the tokens are known.
 const authenticateWithin = 10 * time.Second
 
@@ -181,7 +185,7 @@ func (t *Tokens) Authenticate(l bus.Login) (bus.Grant, bool) {
 		defer t.mu.RUnlock()
 		return k.grant(t.partitions), true
 	}
-	return bus.Grant{}, !t.Required()
+	return bus.Grant{Name: anonymous}, !t.Required()
 }
 
 // Keeps says whether the NATS connection of a Grant of this name may stay.
