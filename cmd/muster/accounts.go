@@ -20,7 +20,7 @@ func newAccounts(c *cli) *cobra.Command {
 		Use:   "accounts",
 		Short: "Look at accounts",
 	}
-	cmd.AddCommand(newAccountsGet(c), newAccountsList(c), newAccountsCount(c))
+	cmd.AddCommand(newAccountsGet(c), newAccountsList(c), newAccountsCount(c), newAccountsFlapping(c))
 	return group(cmd)
 }
 

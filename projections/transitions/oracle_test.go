@@ -27,6 +27,12 @@ func answers(h *projectiontest.History, v projections.View) any {
 	for _, minutes := range spans {
 		told[fmt.Sprint("minutes ", minutes)] = short(tr.PerMinute(h.End, minutes))
 	}
+	for _, window := range lossWindows {
+		for _, least := range []int{1, 2, 5} {
+			list, whole := tr.Losses(h.End, window, least, 4)
+			told[fmt.Sprint("lost ", least, " times in ", window)] = []any{list, whole}
+		}
+	}
 	return told
 }
 
@@ -56,7 +62,42 @@ func want(h *projectiontest.History) any {
 	for _, minutes := range spans {
 		told[fmt.Sprint("minutes ", minutes)] = short(perMinuteOf(h, min(minutes, transitions.MinutesKept)))
 	}
+	for _, window := range lossWindows {
+		for _, least := range []int{1, 2, 5} {
+			told[fmt.Sprint("lost ", least, " times in ", window)] = []any{lossesOf(h, min(window, time.Hour), least, 4), true}
+		}
+	}
 	return told
+}
+
+// lossWindows are the windows that are asked for; the last is longer than what is kept.
+var lossWindows = []time.Duration{time.Second, 10 * time.Minute, time.Hour, 3 * time.Hour}
+
+// lossesOf counts the moves into DISCONNECTED of each account, event by event.
+func lossesOf(h *projectiontest.History, window time.Duration, least, most int) []transitions.Loss {
+	counts := map[[2]uint32]*transitions.Loss{}
+	for _, i := range h.Items {
+		e := i.Event
+		if _, taken, _ := edgeOf(e); !taken || e.To != "DISCONNECTED" || e.From == "DISCONNECTED" || e.At <= h.End-int64(window) {
+			continue
+		}
+		key := [2]uint32{uint32(i.At.Partition), i.At.Account}
+		if counts[key] == nil {
+			counts[key] = &transitions.Loss{Partition: i.At.Partition, Account: i.At.Account}
+		}
+		counts[key].Times++
+		counts[key].Last = max(counts[key].Last, e.At)
+	}
+	var list []transitions.Loss
+	for _, l := range counts {
+		if l.Times >= least {
+			list = append(list, *l)
+		}
+	}
+	slices.SortFunc(list, func(a, b transitions.Loss) int {
+		return cmp.Or(cmp.Compare(b.Times, a.Times), cmp.Compare(b.Last, a.Last), cmp.Compare(a.Partition, b.Partition), cmp.Compare(a.Account, b.Account))
+	})
+	return list[:min(most, len(list))]
 }
 
 // edgeOf is the edge that an event took, or at which it was rejected.

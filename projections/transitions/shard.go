@@ -28,6 +28,7 @@ type shard struct {
 	seconds      *ring.Ring // transitions, one column
 	reasons      *intern.Table
 	reasonCounts []uint64
+	losses       losses
 }
 
 func newShard() *shard {
@@ -36,6 +37,7 @@ func newShard() *shard {
 		rejected: newEdges(),
 		seconds:  ring.New(int64(time.Second), secondsKept),
 		reasons:  intern.New(),
+		losses:   losses{times: map[uint32][]int64{}},
 	}
 }
 
@@ -57,6 +59,9 @@ func (s *shard) Apply(at projections.Place, e *domain.Event) {
 		s.seconds.Add(e.At, 0, 1)
 		if e.To == LoggedOut && e.From != LoggedOut {
 			s.countReason(e.Reason.Code)
+		}
+		if e.To == Disconnected && e.From != Disconnected {
+			s.losses.add(at.Account, e.At)
 		}
 	}
 }
@@ -95,6 +100,7 @@ func (s *shard) Save(w io.Writer) error {
 	for _, n := range s.reasonCounts {
 		out.Uint(n)
 	}
+	s.losses.save(out)
 	return out.Flush()
 }
 
@@ -115,6 +121,7 @@ func (s *shard) Load(src io.Reader) error {
 	if len(s.reasonCounts) > s.reasons.Len() {
 		in.Fail(errShape)
 	}
+	s.losses.load(in)
 	return in.Err()
 }
 

@@ -1,6 +1,7 @@
 // Package transitions is the view that counts what happens in a fleet: how
 // many changes of state, along which edges, how often per minute; what was
-// rejected; and why accounts were logged out.
+// rejected; why accounts were logged out; and which of them were lost how often in
+// the last hour.
 //
 // It owns these counts. Authoritative is the history. A transition is an
 // applied event that the account's machine judged, a session trigger or one of
@@ -9,7 +10,8 @@
 //
 // Time is the events' own time (At). The number of edges and of reason codes
 // that are told apart is bounded (see MaxEdges and MaxReasons); what goes
-// beyond is counted as "other".
+// beyond is counted as "other". So is the number of accounts whose losses are kept
+// (see MaxLosses): some 150 bytes for each.
 package transitions
 
 import (
@@ -53,7 +55,7 @@ func New(partitions int) *View {
 func (v *View) Name() string { return "transitions" }
 
 // Version is the version of what the view's state means.
-func (v *View) Version() int { return 1 }
+func (v *View) Version() int { return 2 }
 
 // Renew returns an empty view of the same kind.
 func (v *View) Renew() projections.View { return New(v.Partitions()) }

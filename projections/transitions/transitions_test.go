@@ -144,3 +144,37 @@ func TestInventedNamesAreBounded(t *testing.T) {
 		t.Errorf("other reasons: %d", other)
 	}
 }
+
+// TestLossesAreBounded: more accounts than there are places for are lost at once, and
+// one of those that are kept again and again.
+func TestLossesAreBounded(t *testing.T) {
+	v := transitions.New(1)
+	at := time.Date(2026, 3, 1, 10, 0, 0, 0, time.UTC)
+	seq := uint64(0)
+	lose := func(account uint32, at time.Time) {
+		seq++
+		v.Apply(projections.Place{Seq: seq, Account: account}, &domain.Event{
+			Kind: domain.KindSession, Outcome: domain.Applied, From: "RUNNING", Trigger: "connection_lost", To: "DISCONNECTED", At: at.UnixNano(),
+		})
+	}
+	for account := range uint32(transitions.MaxLosses + 10) {
+		lose(account, at)
+	}
+	for i := range transitions.MaxTimes + 10 {
+		lose(7, at.Add(time.Duration(i)*time.Second))
+	}
+	later := at.Add(2 * time.Minute).UnixNano()
+	list, whole := v.Losses(later, 10*time.Minute, 2, 10)
+	if len(list) != 1 || list[0].Account != 7 || list[0].Times != transitions.MaxTimes || whole {
+		t.Errorf("lost twice: %+v, whole: %v; want account 7, %d times, not whole", list, whole, transitions.MaxTimes)
+	}
+	if all, _ := v.Losses(later, 10*time.Minute, 1, 1<<20); len(all) != transitions.MaxLosses {
+		t.Errorf("%d accounts are kept, want %d", len(all), transitions.MaxLosses)
+	}
+	// Two hours later the places are free again.
+	lose(transitions.MaxLosses+5, at.Add(2*time.Hour))
+	list, whole = v.Losses(at.Add(2*time.Hour).UnixNano(), 10*time.Minute, 1, 10)
+	if len(list) != 1 || list[0].Account != transitions.MaxLosses+5 || !whole {
+		t.Errorf("two hours later: %+v, whole: %v", list, whole)
+	}
+}

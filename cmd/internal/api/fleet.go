@@ -100,8 +100,32 @@ type ReadyTime struct {
 
 // TransitionsRequest asks what happens in the fleet.
 type TransitionsRequest struct {
-	Minutes int  `json:"minutes,omitempty"` // with a count for each of the last minutes, 1440 at most; 0 = without
-	WaitFor AsOf `json:"wait_for,omitempty"`
+	Minutes int    `json:"minutes,omitempty"` // with a count for each of the last minutes, 1440 at most; 0 = without
+	Window  string `json:"window,omitempty"`  // a duration up to 1h: which accounts were lost how often in so much time up to now; "" = without
+	WaitFor AsOf   `json:"wait_for,omitempty"`
+}
+
+// Flapping is which accounts come and go.
+type Flapping struct {
+	// Accounts have the condition flapping now; Machines and Sources count them.
+	Accounts int            `json:"accounts"`
+	Machines map[string]int `json:"machines"`
+	Sources  map[string]int `json:"sources"`
+
+	Window float64 `json:"window_s"`
+	Lost   []Lost  `json:"lost"`  // accounts that moved into DISCONNECTED twice or more often in the window, most often first, 100 at most
+	Whole  bool    `json:"whole"` // false: so many accounts were lost that not all are known
+}
+
+// Lost is how often one account was lost in a window.
+type Lost struct {
+	Account  string `json:"account"`
+	Machine  string `json:"machine"`
+	State    string `json:"state"`
+	Source   string `json:"source"`
+	Times    int    `json:"times"`
+	Last     string `json:"last"`
+	Flapping bool   `json:"flapping"` // it has the condition
 }
 
 // Transitions is what happened: since the beginning and, when it was asked for,
@@ -112,6 +136,7 @@ type Transitions struct {
 	LoggedOut stats.LoggedOut   `json:"logged_out"` // into LOGGED_OUT, by reason code
 	Outcomes  map[string]uint64 `json:"outcomes"`
 	PerMinute *PerMinute        `json:"per_minute,omitempty"`
+	Flapping  *Flapping         `json:"flapping,omitempty"`
 	AsOf      AsOf              `json:"as_of"`
 }
 

@@ -160,6 +160,13 @@ func (a *App) transitions(ctx context.Context, r api.TransitionsRequest) (any, e
 		p := a.views.transitions.PerMinute(now, r.Minutes)
 		answer.PerMinute = &api.PerMinute{Start: domain.FormatTime(p.Start), Edges: seriesOf(p.Edges), Rejected: seriesOf(p.Rejected)}
 	}
+	if r.Window != "" {
+		window, err := time.ParseDuration(r.Window)
+		if err != nil || window <= 0 || window > transitions.LossesWindow {
+			return nil, invalid("window is %q; it is a duration such as 10m, 1h at most", r.Window)
+		}
+		answer.Flapping = a.flapping(now, window)
+	}
 	return answer, nil
 }
 

@@ -27,6 +27,7 @@ type views struct {
 	route        *route.View
 	stays        *stays.View
 	talk         *talk.View
+	roster       *projections.Roster
 	history      *handover
 	tee          *projections.Tee
 	runner       *projections.Runner
@@ -42,6 +43,7 @@ func (a *App) openViews(context.Context) error {
 	n, machines := a.events.Partitions(), a.opts.Machines
 	roster := projections.NewRoster(n)
 	v := &views{
+		roster:       roster,
 		accounts:     accounts.New(roster, a.judge),
 		distribution: distribution.New(n, machines),
 		transitions:  transitions.New(n),

@@ -318,3 +318,38 @@ func TestUnknownParameters(t *testing.T) {
 		t.Errorf("%q does not name the parameter limit", got)
 	}
 }
+
+// TestFlapping: an account that comes and goes is told with how often it was lost,
+// and with its condition.
+func TestFlapping(t *testing.T) {
+	s := shared(t)
+	s.sent("acct-1", "start", "qr_received", "qr_scanned", "sync_completed")
+	for range 6 {
+		s.sent("acct-1", "connection_lost", "connection_ready")
+	}
+	asOf := s.sent("acct-2", "start", "connection_lost")
+	var got struct {
+		Flapping struct {
+			Accounts          int
+			Machines, Sources map[string]int
+			Window            float64 `json:"window_s"`
+			Whole             bool
+			Lost              []struct {
+				Account, State, Source string
+				Times                  int
+				Flapping               bool
+			}
+		}
+	}
+	s.get("/v1/transitions?window=10m&wait_for="+asOf, &got)
+	f := got.Flapping
+	if f.Accounts != 1 || f.Machines["whatsapp@2"] != 1 || f.Sources[""] != 1 || f.Window != 600 || !f.Whole || len(f.Lost) != 1 {
+		t.Fatalf("flapping: %+v", f)
+	}
+	if l := f.Lost[0]; l.Account != "acct-1" || l.Times != 6 || l.State != "RUNNING" || l.Source != "" || !l.Flapping {
+		t.Errorf("lost: %+v", l)
+	}
+	for _, bad := range []string{"x", "-1m", "0s", "2h"} {
+		s.do(http.MethodGet, "/v1/transitions?window="+bad, "").problem(t, "invalid_request")
+	}
+}

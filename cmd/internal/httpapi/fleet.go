@@ -24,7 +24,8 @@ type readyTimeInput struct {
 
 type transitionsInput struct {
 	Waits
-	Minutes int `query:"minutes" minimum:"0" maximum:"1440" doc:"with a count for each of the last minutes"`
+	Minutes int    `query:"minutes" minimum:"0" maximum:"1440" doc:"with a count for each of the last minutes"`
+	Window  string `query:"window" doc:"a duration up to 1h, such as 10m: which accounts are flapping, and which moved into DISCONNECTED how often in so much time up to now"`
 }
 
 func (a *API) fleetRoutes() {
@@ -53,7 +54,7 @@ func (a *API) fleetRoutes() {
 	get[transitionsInput, api.Transitions](a, operation{
 		path: "/v1/transitions", id: "transitions", tag: tag, summary: "Which edges are taken, what is rejected, why accounts log out",
 	}, api.TransitionsQuery, func(in *transitionsInput) (any, error) {
-		return api.TransitionsRequest{Minutes: in.Minutes, WaitFor: in.waitFor()}, nil
+		return api.TransitionsRequest{Minutes: in.Minutes, Window: in.Window, WaitFor: in.waitFor()}, nil
 	})
 	get[Waits, api.Digest](a, operation{
 		path: "/v1/digest", id: "digest", tag: tag, summary: "The digest of the whole fleet's state",
