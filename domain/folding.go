@@ -16,7 +16,7 @@ import (
 // of another account's messages at each of them takes longer than all the rest.
 // Both give the same account for the same events.
 //
-// The zero Folding is an account without events.
+// The zero Folding is an account without events, with a bench of its own.
 type Folding struct {
 	// What every event looks at stands together.
 	bench   *Bench
@@ -46,8 +46,8 @@ type Bench struct {
 // NewBench returns a Bench.
 func NewBench() *Bench { return &Bench{} }
 
-// NewFolding returns an account without events that takes its notes at a bench.
-func NewFolding(b *Bench) *Folding { return &Folding{bench: b} }
+// Use makes an account without events take its notes at a bench.
+func (f *Folding) Use(b *Bench) { f.bench = b }
 
 // leastNotes is how many bytes of notes are folded at least; more are when the
 // messages that they must be brought together with take more.
@@ -105,6 +105,7 @@ func (f *Folding) Account() *Account {
 	f.Settle()
 	a := f.account
 	a.Version = f.version
+	a.ID = AccountID(strings.Clone(string(a.ID))) // which may be part of more
 	in := f.notes.drain(f.bench, nil)
 	a.Recent = packRecent(in[:f.recent.bytes])
 	t := f.talk

@@ -148,7 +148,8 @@ func TestFoldingOfBriefs(t *testing.T) {
 		r := rand.New(rand.NewPCG(*seed, history))
 		clock := t0
 		var a *domain.Account
-		f := domain.NewFolding(bench)
+		var f domain.Folding
+		f.Use(bench)
 		for version := range uint64(1 + r.IntN(600)) {
 			e := anyEvent(r, version+1, &clock)
 			if r.IntN(200) == 0 && e.Key != "" { // more than there is room for beside others

@@ -10,6 +10,7 @@ import (
 	"runtime/debug"
 	"sync"
 	"sync/atomic"
+	"unsafe"
 
 	"github.com/musterhq/muster/domain"
 	"github.com/musterhq/muster/domain/machine"
@@ -131,9 +132,9 @@ func Replay(ctx context.Context, a *archive.Archive, o Options) (*Fleet, error) 
 		f.AsOf[i] = p.last
 		f.Events += p.events
 		f.Last = max(f.Last, p.lastTime)
-		for n, a := range p.accounts {
-			if p.versions[n] > 0 && !o.ViewsOnly {
-				f.folded = append(f.folded, a)
+		for _, a := range p.accounts {
+			if a.version > 0 && !o.ViewsOnly {
+				f.folded = append(f.folded, &a.fold)
 			}
 		}
 	}
@@ -155,19 +156,27 @@ type fold struct {
 	brief    domain.Brief
 	tally    domain.Event  // what the view of transitions looks at in a brief
 	bench    *domain.Bench // of the worker
-	accounts []*domain.Folding
-	versions []uint64
-	ids      map[string]uint32 // accounts by id, asked once for each segment they occur in
-	names    []domain.AccountID
-	number   []uint32 // of the segment's accounts: their place in accounts
+	accounts []*foldedAccount
+	ids      map[string]*foldedAccount // accounts by id, asked once for each segment they occur in
+	named    []*foldedAccount          // the segment's accounts, by their numbers there
 
 	last     uint64
 	lastTime int64
 	events   int64
 }
 
+// foldedAccount is an account. What every event looks at stands together with the text
+// of its id: to look for each elsewhere takes longer than to compare them.
+type foldedAccount struct {
+	version uint64
+	id      domain.AccountID // mostly in text
+	number  uint32           // within the partition
+	text    [32]byte
+	fold    domain.Folding
+}
+
 func newFold(f *Fleet, partition int, o Options) *fold {
-	p := &fold{fleet: f, partition: partition, o: o, until: math.MaxUint64, reader: codec.NewReader(), ids: map[string]uint32{}}
+	p := &fold{fleet: f, partition: partition, o: o, until: math.MaxUint64, reader: codec.NewReader(), ids: map[string]*foldedAccount{}}
 	if s, ok := o.UntilSeq[partition]; ok {
 		p.until = s
 	}
@@ -203,7 +212,7 @@ func (p *fold) run(ctx context.Context, a *archive.Archive) error {
 // settle folds what the accounts have only noted, side by side with other partitions.
 func (p *fold) settle() {
 	for _, a := range p.accounts {
-		a.Settle()
+		a.fold.Settle()
 	}
 }
 
@@ -222,7 +231,7 @@ func (p *fold) check(s *archive.Segment, sums []archive.SegmentInfo, i int) erro
 func (p *fold) segment(ctx context.Context, s *archive.Segment) error {
 	sc := s.Scan()
 	defer sc.Close()
-	p.number = p.number[:0]
+	p.named = p.named[:0]
 	var b archive.Block
 	for {
 		if ctx.Err() != nil {
@@ -236,7 +245,7 @@ func (p *fold) segment(ctx context.Context, s *archive.Segment) error {
 			return err
 		}
 		for _, id := range b.Names {
-			p.number = append(p.number, p.enter(id))
+			p.named = append(p.named, p.enter(id))
 		}
 		before := p.events
 		for i := range b.Entries {
@@ -250,20 +259,24 @@ func (p *fold) segment(ctx context.Context, s *archive.Segment) error {
 	}
 }
 
-// enter gives an account of a segment its place.
-func (p *fold) enter(id string) uint32 {
-	n, ok := p.ids[id]
-	if !ok {
-		n = uint32(len(p.accounts))
-		p.ids[id] = n
-		p.accounts = append(p.accounts, domain.NewFolding(p.bench))
-		p.versions = append(p.versions, 0)
-		if name, ok := p.o.named(id); ok {
-			id = name
-		}
-		p.names = append(p.names, domain.AccountID(id))
+// enter returns an account of a segment.
+func (p *fold) enter(id string) *foldedAccount {
+	a, ok := p.ids[id]
+	if ok {
+		return a
 	}
-	return n
+	a = &foldedAccount{number: uint32(len(p.accounts))}
+	a.fold.Use(p.bench)
+	p.ids[id] = a
+	p.accounts = append(p.accounts, a)
+	if name, ok := p.o.named(id); ok {
+		id = name
+	}
+	if a.id = domain.AccountID(id); len(id) <= len(a.text) {
+		text := a.text[:copy(a.text[:], id)] // and never changed
+		a.id = domain.AccountID(unsafe.String(unsafe.SliceData(text), len(text)))
+	}
+	return a
 }
 
 // named is the account's id where it is stored under an alias.
@@ -276,8 +289,8 @@ func (o *Options) named(alias string) (string, bool) {
 
 // entry folds one record.
 func (p *fold) entry(r *archive.Entry) error {
-	n := p.number[r.Account]
-	id := p.names[n]
+	a := p.named[r.Account]
+	id := a.id
 	if r.Seq > p.until || p.o.Account != "" && id != p.o.Account {
 		return nil
 	}
@@ -285,8 +298,8 @@ func (p *fold) entry(r *archive.Entry) error {
 	if p.o.Keys != nil {
 		data = p.o.Keys.Plain(string(id), data)
 	}
-	if p.versions[n] > 0 && codec.Brief(data, id, &p.brief) {
-		return p.fact(r.Seq, n)
+	if a.version > 0 && codec.Brief(data, id, &p.brief) {
+		return p.fact(r.Seq, a)
 	}
 	e := &p.event
 	e.Account = id
@@ -297,50 +310,50 @@ func (p *fold) entry(r *archive.Entry) error {
 	if err != nil {
 		return fmt.Errorf("sequence %d, account %q: %w", r.Seq, id, err)
 	}
-	if ok, err := p.next(r.Seq, n, e.Version, e.Recorded); !ok {
+	if ok, err := p.next(r.Seq, a, e.Version, e.Recorded); !ok {
 		return err
 	}
-	at := projections.Place{Partition: p.partition, Seq: r.Seq, Account: n}
+	at := projections.Place{Partition: p.partition, Seq: r.Seq, Account: a.number}
 	p.fleet.Distribution.Apply(at, e)
 	if !p.o.NoTransitions {
 		p.fleet.Transitions.Apply(at, e)
 	}
 	p.fleet.ReadyTime.Apply(at, e)
 	if !p.o.ViewsOnly {
-		p.accounts[n].Evolve(e)
+		a.fold.Evolve(e)
 	}
 	return nil
 }
 
 // fact folds the record that was read as a brief. The counts of states and the
 // times to RUNNING do not look at those of accounts that they know.
-func (p *fold) fact(seq uint64, n uint32) error {
+func (p *fold) fact(seq uint64, a *foldedAccount) error {
 	b := &p.brief
-	if ok, err := p.next(seq, n, b.Version, b.Recorded); !ok {
+	if ok, err := p.next(seq, a, b.Version, b.Recorded); !ok {
 		return err
 	}
 	if !p.o.NoTransitions {
 		e := &p.tally
 		e.Kind, e.Outcome, e.From, e.Trigger, e.At = b.Kind, b.Outcome, b.From, b.Trigger, b.At
-		p.fleet.Transitions.Apply(projections.Place{Partition: p.partition, Seq: seq, Account: n}, e)
+		p.fleet.Transitions.Apply(projections.Place{Partition: p.partition, Seq: seq, Account: a.number}, e)
 	}
 	if !p.o.ViewsOnly {
-		p.accounts[n].EvolveBrief(b)
+		a.fold.EvolveBrief(b)
 	}
 	return nil
 }
 
 // next takes up an account's next event; ok is false for one that is left out.
-func (p *fold) next(seq uint64, n uint32, version uint64, recorded int64) (ok bool, err error) {
+func (p *fold) next(seq uint64, a *foldedAccount, version uint64, recorded int64) (ok bool, err error) {
 	if p.o.UntilTime != 0 && recorded > p.o.UntilTime {
 		return false, nil
 	}
-	if want := p.versions[n] + 1; version != want {
-		if err := p.broken(seq, p.names[n], want, version); err != nil {
+	if want := a.version + 1; version != want {
+		if err := p.broken(seq, a.id, want, version); err != nil {
 			return false, err
 		}
 	}
-	p.versions[n] = version
+	a.version = version
 	p.last, p.lastTime = seq, max(p.lastTime, recorded)
 	p.events++
 	return true, nil
