@@ -762,6 +762,16 @@ type Fault struct {
 	Seq       int64  `json:"seq"`
 }
 
+// Flapping defines model for Flapping.
+type Flapping struct {
+	Accounts int64            `json:"accounts"`
+	Lost     []Lost           `json:"lost"`
+	Machines map[string]int64 `json:"machines"`
+	Sources  map[string]int64 `json:"sources"`
+	Whole    bool             `json:"whole"`
+	WindowS  float64          `json:"window_s"`
+}
+
 // History defines model for History.
 type History struct {
 	AsOf   map[string]int64 `json:"as_of"`
@@ -805,6 +815,17 @@ type InputFault struct {
 
 	// Where e.g. query.limit or body.trigger
 	Where string `json:"where"`
+}
+
+// Lost defines model for Lost.
+type Lost struct {
+	Account  string `json:"account"`
+	Flapping bool   `json:"flapping"`
+	Last     string `json:"last"`
+	Machine  string `json:"machine"`
+	Source   string `json:"source"`
+	State    string `json:"state"`
+	Times    int64  `json:"times"`
 }
 
 // Machine defines model for Machine.
@@ -1164,6 +1185,7 @@ type Tokens struct {
 type Transitions struct {
 	AsOf       map[string]int64 `json:"as_of"`
 	Edges      []StatsEdge      `json:"edges"`
+	Flapping   *Flapping        `json:"flapping,omitempty"`
 	LastMinute int64            `json:"last_minute"`
 	LoggedOut  StatsLoggedOut   `json:"logged_out"`
 	Outcomes   map[string]int64 `json:"outcomes"`
@@ -1728,6 +1750,9 @@ type TransitionsParams struct {
 
 	// Minutes with a count for each of the last minutes
 	Minutes *int64 `form:"minutes,omitempty" json:"minutes,omitempty"`
+
+	// Window a duration up to 1h, such as 10m: which accounts are flapping, and which moved into DISCONNECTED how often in so much time up to now
+	Window *string `form:"window,omitempty" json:"window,omitempty"`
 
 	// MusterWaitFor the same as wait_for
 	MusterWaitFor *string `json:"Muster-Wait-For,omitempty"`
@@ -5912,6 +5937,18 @@ func NewTransitionsRequest(server string, params *TransitionsParams) (*http.Requ
 		if params.Minutes != nil {
 
 			if queryFrag, err := runtime.StyleParamWithOptions("form", false, "minutes", *params.Minutes, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationQuery, Type: "integer", Format: "int64"}); err != nil {
+				return nil, err
+			} else {
+				for _, qp := range strings.Split(queryFrag, "&") {
+					rawQueryFragments = append(rawQueryFragments, qp)
+				}
+			}
+
+		}
+
+		if params.Window != nil {
+
+			if queryFrag, err := runtime.StyleParamWithOptions("form", false, "window", *params.Window, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationQuery, Type: "string", Format: ""}); err != nil {
 				return nil, err
 			} else {
 				for _, qp := range strings.Split(queryFrag, "&") {
