@@ -27,6 +27,7 @@ func questions() []query.Query {
 		{Name: api.AttentionQuery, Handle: query.Of(fakeAttention)},
 		{Name: api.TimelineQuery, Handle: query.Of(fakeTimeline)},
 		{Name: api.WhyQuery, Handle: query.Of(fakeWhy)},
+		{Name: api.TransitionsQuery, Handle: query.Of(fakeFlapping)},
 	}
 }
 
@@ -367,4 +368,30 @@ func TestWhy(t *testing.T) {
 	r.want(t, 0, "")
 	r.golden(t, "why.json")
 	f.run(t, "why", "nobody").want(t, 3, "not found")
+}
+
+func fakeFlapping(_ context.Context, r api.TransitionsRequest) (any, error) {
+	if r.Window != "1h0m0s" {
+		return nil, refuse(r)
+	}
+	return api.Transitions{Flapping: &api.Flapping{
+		Accounts: 3, Machines: map[string]int{"whatsapp@2": 3}, Sources: map[string]int{"waha-1": 1, "waha-2": 2},
+		Lost: []api.Lost{
+			{Account: "acct-7", Times: 9, Last: "2026-01-01T11:00:00.25Z", State: "DISCONNECTED", Machine: "whatsapp@2", Source: "waha-2", Flapping: true},
+			{Account: "acct-3", Times: 2, Last: "2026-01-01T10:30:00Z", State: "RUNNING", Machine: "whatsapp@2", Source: "waha-1"},
+		},
+	}}, nil
+}
+
+func TestAccountsFlapping(t *testing.T) {
+	f := fake(t)
+	r := f.run(t, "accounts", "flapping", "--window", "1h")
+	r.want(t, 0, "")
+	r.golden(t, "flapping.txt")
+	r = f.run(t, "accounts", "flapping", "--window", "1h", "-o", "json")
+	r.want(t, 0, "")
+	r.golden(t, "flapping.json")
+	for _, bad := range []string{"0s", "2h", "-1m"} {
+		f.run(t, "accounts", "flapping", "--window", bad).want(t, 2, "from 1s to 1h are possible")
+	}
 }
