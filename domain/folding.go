@@ -132,7 +132,7 @@ func (f *Folding) tree(held []byte) tree[*Message] {
 	for r := (noteReader{b: held}); len(r.b) > 0; {
 		r.byte() // what it is: a message
 		m, key := r.message()
-		list = append(list, keyed{strings.Clone(key), m})
+		list = append(list, keyed{string(key), m})
 	}
 	slices.SortFunc(list, func(a, b keyed) int { return cmp.Compare(a.key, b.key) })
 	keys, messages := make([]string, len(list)), make([]*Message, len(list))

@@ -1,9 +1,6 @@
 package domain
 
-import (
-	"encoding/binary"
-	"unsafe"
-)
+import "encoding/binary"
 
 // What stands in a Folding's notes and messages. The form is never stored.
 const (
@@ -80,7 +77,7 @@ func (b *Brief) appendMore(l []byte) []byte {
 	return binary.LittleEndian.AppendUint64(l, uint64(b.due()))
 }
 
-func appendText(l []byte, s string) []byte {
+func appendText[T string | []byte](l []byte, s T) []byte {
 	if len(s) < 0x80 {
 		return append(append(l, byte(len(s))), s...)
 	}
@@ -159,33 +156,29 @@ func (r *noteReader) number() int64 {
 }
 
 // text is part of the log's memory.
-func (r *noteReader) text() string {
+func (r *noteReader) text() []byte {
 	n, used := uint64(r.b[0]), 1
 	if n >= 0x80 {
 		n, used = binary.Uvarint(r.b)
 	}
 	s := r.b[used : used+int(n)]
 	r.b = r.b[used+int(n):]
-	return unsafe.String(unsafe.SliceData(s), len(s))
+	return s
 }
 
-// state is a name that may be kept; known is whether it is part of no log.
-func (r *noteReader) state() (name string, known bool) {
+// state is a name, which may be kept.
+func (r *noteReader) state() string {
 	if x := r.byte(); x != literal {
-		return wellKnown[x], true
+		return wellKnown[x]
 	}
-	return r.text(), false
+	return string(r.text())
 }
 
 // message reads a message behind the byte that says what it is. The key is part
 // of the log's memory.
-func (r *noteReader) message() (m Message, key string) {
+func (r *noteReader) message() (m Message, key []byte) {
 	has, times := r.byte(), r.byte()
-	name, known := r.state()
-	m.State = name
-	if !known {
-		m.State = ownName(name)
-	}
+	m.State = r.state()
 	m.First, m.Within = r.number(), replyWithinDefault
 	m.Late, m.Watched = has&heldLate != 0, has&heldWatched != 0
 	if has&heldWithin != 0 {

@@ -18,7 +18,7 @@ type messageSlot struct {
 
 var messageSeed = maphash.MakeSeed()
 
-func hashKey(key string) uint64 { return maphash.String(messageSeed, key) }
+func hashKey(key []byte) uint64 { return maphash.Bytes(messageSeed, key) }
 
 // clear empties the table and makes it large enough for so many messages.
 func (t *messageTable) clear(most int) {
@@ -34,7 +34,7 @@ func (t *messageTable) clear(most int) {
 }
 
 // find returns the message of a key, nil when there is none, and the key's hash.
-func (t *messageTable) find(key string) (*foldedMessage, uint64) {
+func (t *messageTable) find(key []byte) (*foldedMessage, uint64) {
 	h := hashKey(key)
 	if t.n == 0 {
 		return nil, h

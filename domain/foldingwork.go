@@ -1,8 +1,8 @@
 package domain
 
 import (
+	"bytes"
 	"encoding/binary"
-	"strings"
 )
 
 // foldingWork is where a Folding's notes are folded: its messages, found by
@@ -25,29 +25,27 @@ type foldedMessage struct {
 	size   uint8           // of inline; 0: the key is in long
 	gone   bool            // it was forgotten
 	Message
-	long string
+	long []byte
 }
 
 // inlineKey is the length up to which a key lies beside its message, so that
 // comparing it costs no look elsewhere.
 const inlineKey = 32
 
-func (m *foldedMessage) setKey(key string) {
+func (m *foldedMessage) setKey(key []byte) {
 	if len(key) <= inlineKey {
-		m.size, m.long = uint8(copy(m.inline[:], key)), ""
+		m.size, m.long = uint8(copy(m.inline[:], key)), nil
 	} else {
-		m.size, m.long = 0, strings.Clone(key)
+		m.size, m.long = 0, bytes.Clone(key)
 	}
 }
 
-func (m *foldedMessage) is(key string) bool {
-	return m.size > 0 && string(m.inline[:m.size]) == key || m.size == 0 && m.long == key
-}
+func (m *foldedMessage) is(key []byte) bool { return bytes.Equal(m.key(), key) }
 
-// key returns a copy.
-func (m *foldedMessage) key() string {
+// key is part of the message.
+func (m *foldedMessage) key() []byte {
 	if m.size > 0 {
-		return string(m.inline[:m.size])
+		return m.inline[:m.size]
 	}
 	return m.long
 }
@@ -77,12 +75,12 @@ func (w *foldingWork) entry(log []byte) []byte {
 	n.recorded = int64(binary.LittleEndian.Uint64(log[15:]))
 	version := binary.LittleEndian.Uint64(log[23:])
 	r.b = log[noteFixed:]
-	id, from := "", ""
+	var id []byte
+	from := ""
 	if kind&noteID != 0 {
-		id = r.text()
-		from, _ = r.state()
+		id, from = r.text(), r.state()
 	}
-	n.to, n.known = r.state()
+	n.to = r.state()
 	if kind&noteID != 0 {
 		w.recent.add(id, earlier{outcome: n.outcome, from: from, to: n.to, version: version})
 	}
@@ -90,7 +88,7 @@ func (w *foldingWork) entry(log []byte) []byte {
 		n.key = r.text()
 	}
 	legal := n.outcome == Applied || n.outcome == Noop
-	justClosed := ""
+	var justClosed []byte
 	switch n.kind {
 	case noteMessage:
 		n.within = replyWithinDefault
@@ -115,8 +113,8 @@ func (w *foldingWork) entry(log []byte) []byte {
 	return r.b
 }
 
-// note is what stands in the log of an event. Its strings are part of the log's
-// memory.
+// note is what stands in the log of an event. Its texts are part of the log's
+// memory, but for the state that is gone to.
 type note struct {
 	kind             byte
 	outcome          Outcome
@@ -124,24 +122,15 @@ type note struct {
 	effects          Effects
 	at, recorded     int64
 	to               string
-	known            bool // to is part of no log
-	key              string
+	key              []byte
 	within, due      int64
-	message, handler string
-}
-
-// state is the name of the state that is gone to; it may be kept.
-func (n *note) state() string {
-	if n.known {
-		return n.to
-	}
-	return ownName(n.to)
+	message, handler []byte
 }
 
 // hold takes up a message as it was.
 func (w *foldingWork) hold(r *noteReader) {
 	m := w.make()
-	var key string
+	var key []byte
 	m.Message, key = r.message()
 	m.setKey(key)
 	w.messages.add(m, hashKey(key))
@@ -176,7 +165,7 @@ func (w *foldingWork) message(n *note) {
 	at, was := m.marked()
 	to := ""
 	if n.outcome == Applied {
-		to = n.state()
+		to = n.to
 	}
 	m.fact(n.status, n.outcome, to, n.at, n.due, n.effects)
 	w.talk.tally(statusIsAck(n.status), n.effects)
@@ -195,25 +184,25 @@ func (w *foldingWork) message(n *note) {
 func (w *foldingWork) conversation(n *note) {
 	f := w.f
 	unanswered := n.status == noteUnanswered
-	c, known := f.conversations[n.key]
+	c, known := f.conversations[string(n.key)]
 	switch {
 	case !known:
 		if f.conversations == nil {
 			f.conversations = map[string]*Conversation{}
 		}
 		c = &Conversation{State: ConversationBot}
-		f.conversations[strings.Clone(n.key)] = c
+		f.conversations[string(n.key)] = c
 	case n.outcome == Noop && !unanswered:
 		return
 	}
-	t := turning{outcome: n.outcome, effects: n.effects, at: n.at, unanswered: unanswered, message: n.message}
+	t := turning{outcome: n.outcome, effects: n.effects, at: n.at, unanswered: unanswered}
 	if n.outcome == Applied {
-		t.to = n.state()
+		t.to = n.to
 	}
-	if i := c.open(n.message); n.effects == EffectClaim && i >= 0 {
+	if i := c.open(string(n.message)); n.effects == EffectClaim && i >= 0 {
 		t.message = c.Turns[i].Message // the same text, which is held already
 	} else if n.effects&(EffectOpensTurn|EffectClaim) != 0 {
-		t.message = strings.Clone(n.message)
+		t.message = string(n.message)
 	}
 	if n.effects&EffectClaim != 0 {
 		t.handler = w.handler(n.handler)
@@ -225,11 +214,11 @@ func (w *foldingWork) conversation(n *note) {
 const maxHandlers = 4096
 
 // handler is a handler's name that may be kept.
-func (w *foldingWork) handler(name string) string {
-	if own, ok := w.handlers[name]; ok {
+func (w *foldingWork) handler(name []byte) string {
+	if own, ok := w.handlers[string(name)]; ok {
 		return own
 	}
-	own := strings.Clone(name)
+	own := string(name)
 	if w.handlers == nil {
 		w.handlers = map[string]string{}
 	}
@@ -253,7 +242,7 @@ func (w *foldingWork) save(out []byte) ([]byte, uint32) {
 }
 
 // forget is that of Talk.
-func (w *foldingWork) forget(now int64, justClosed string) {
+func (w *foldingWork) forget(now int64, justClosed []byte) {
 	if w.marks <= maxClosed && (len(w.closed) == 0 || now-w.closed[0].at <= closedFor) {
 		return
 	}
@@ -304,7 +293,7 @@ func (c closing) before(o closing) bool {
 	if c.at != o.at {
 		return c.at < o.at
 	}
-	return c.message.key() < o.message.key()
+	return bytes.Compare(c.message.key(), o.message.key()) < 0
 }
 
 // closedHeap has the first one on top.
@@ -373,7 +362,7 @@ func (r *recentLog) take(size recentSize, in []byte, more int) []byte {
 func (r *recentLog) size() recentSize { return recentSize{uint32(r.n), uint32(len(r.list))} }
 
 // add adds an id.
-func (r *recentLog) add(id string, e earlier) {
+func (r *recentLog) add(id []byte, e earlier) {
 	if r.skip > 0 {
 		r.skip--
 		return
@@ -385,7 +374,7 @@ func (r *recentLog) add(id string, e earlier) {
 	if size := len(b) - at - 1; size < 0x80 {
 		b[at] = byte(size)
 	} else {
-		b = appendText(b[:at], string(b[at+1:]))
+		b = appendText(b[:at], bytes.Clone(b[at+1:]))
 	}
 	r.list = b
 	r.n++
@@ -395,7 +384,7 @@ func (r *recentLog) add(id string, e earlier) {
 func packRecent(list []byte) Recent {
 	var b []byte
 	for rest := (noteReader{b: list}); len(rest.b) > 0; {
-		h := hashID(rest.text())
+		h := hashID(string(rest.text()))
 		b = append(append(b, h[:]...), rest.text()...)
 	}
 	return Recent(b)
