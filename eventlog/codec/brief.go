@@ -47,7 +47,7 @@ const (
 	keyEpoch       = 0xa2 | 'e'<<8 | 'p'<<16
 	keySeq         = 0xa2 | 's'<<8 | 'q'<<16
 	keyBy          = 0xa2 | 'b'<<8 | 'y'<<16
-	keyReason        = 0xa2 | 'r'<<8 | 'c'<<16
+	keyReason      = 0xa2 | 'r'<<8 | 'c'<<16
 	keyText        = 0xa2 | 'r'<<8 | 'x'<<16
 	keyVerdict     = 0xa2 | 'v'<<8 | 'r'<<16
 	keyData        = 0xa1 | 'd'<<8

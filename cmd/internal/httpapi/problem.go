@@ -128,7 +128,9 @@ func (a *API) problemOf(ctx context.Context, what string, err error) *Problem {
 // The errors that huma makes itself become problems, too. It keeps them in
 // variables of its package; nothing else here uses it.
 func init() {
-	huma.NewError = func(status int, msg string, errs ...error) huma.StatusError { return humaError(nil, status, msg, errs...) }
+	huma.NewError = func(status int, msg string, errs ...error) huma.StatusError {
+		return humaError(nil, status, msg, errs...)
+	}
 	huma.NewErrorWithContext = func(ctx huma.Context, status int, msg string, errs ...error) huma.StatusError {
 		return humaError(ctx, status, msg, errs...)
 	}
