@@ -199,8 +199,13 @@ func (s *Server) options(ctx context.Context) (*server.Options, error) {
 	return o, nil
 }
 
-// startGrace is how long a start that is given up is waited for.
-const startGrace = 5 * time.Second
+// A start that is given up is waited for: for quickStart before it is shut down, since
+// the server does not take well to a shutdown in the midst of its start, and for
+// startGrace behind that.
+const (
+	quickStart = time.Second
+	startGrace = 5 * time.Second
+)
 
 // start runs the server's Start, which recovers the store, and waits for it.
 func (s *Server) start(ctx context.Context, log *serverLog) error {
@@ -216,6 +221,10 @@ func (s *Server) start(ctx context.Context, log *serverLog) error {
 	case <-log.fatal:
 		<-started
 	case <-ctx.Done():
+		select {
+		case <-started:
+		case <-time.After(quickStart):
+		}
 		s.srv.Shutdown()
 		select { // nothing stops Start itself; while it can be waited for, nothing is written after the return
 		case <-started:
