@@ -49,34 +49,62 @@ func (b *Blobs) Put(ctx context.Context, name string, r io.Reader) error {
 	return nil
 }
 
-// blobWithin bounds the time of reading a blob to its end. The client's own bound
-// of five seconds is too short for a snapshot on a machine that has other work,
-// and what was not read in time is replayed from the log.
-const blobWithin = 2 * time.Minute
+// blobStall is how long the next piece of a blob is waited for. The client's own
+// bound of five seconds is one for the whole, which is too short for a snapshot on a
+// machine that has other work; but a piece that is damaged on disk never comes.
+const blobStall = 5 * time.Second
 
 // Get returns the blob's content, or eventlog.ErrNotFound. Its reader fails
-// with an error when the content does not have the digest it was stored with.
+// with an error when the content does not have the digest it was stored with, and
+// when a piece of it does not come.
 func (b *Blobs) Get(ctx context.Context, name string) (io.ReadCloser, error) {
-	ctx, cancel := context.WithTimeoutCause(ctx, blobWithin, fmt.Errorf("blob %q was not read within %v", name, blobWithin))
-	r, err := b.store.Get(ctx, name)
+	ctx, cancel := context.WithCancel(ctx)
+	stall := time.AfterFunc(blobStall, cancel)
+	r, err := b.store.Get(rolling{ctx}, name)
+	if inTime := stall.Stop(); err == nil && inTime {
+		return &blobReader{r, name, cancel}, nil
+	}
+	cancel()
 	switch {
 	case err == nil:
-		return &blobReader{r, cancel}, nil
+		err = errors.Join(stalled(name), r.Close())
 	case errors.Is(err, jetstream.ErrObjectNotFound):
 		err = eventlog.ErrNotFound
 	}
-	cancel()
 	return nil, fmt.Errorf("get blob %q: %w", name, err)
 }
 
-// blobReader ends the bound of a blob that is closed.
-type blobReader struct {
-	io.ReadCloser
-	cancel context.CancelFunc
+func stalled(name string) error {
+	return fmt.Errorf("no piece of blob %q came for %v", name, blobStall)
 }
 
+// rolling is a context whose deadline is always the same time away. The client asks
+// for it at each Read, so it bounds one piece and not the whole.
+type rolling struct{ context.Context }
+
+// Deadline is blobStall from now.
+func (rolling) Deadline() (time.Time, bool) { return time.Now().Add(blobStall), true }
+
+// blobReader tells a wait that was too long.
+type blobReader struct {
+	io.ReadCloser
+	name string
+	end  context.CancelFunc
+}
+
+// Read reads what has come, or waits for it. The client reads nothing, and makes
+// no error of it, when its deadline has passed.
+func (r *blobReader) Read(p []byte) (int, error) {
+	n, err := r.ReadCloser.Read(p)
+	if n == 0 && err == nil && len(p) > 0 {
+		err = stalled(r.name)
+	}
+	return n, err
+}
+
+// Close ends the reading.
 func (r *blobReader) Close() error {
-	defer r.cancel()
+	defer r.end()
 	return r.ReadCloser.Close()
 }
 
