@@ -30,13 +30,17 @@ const (
 // castagnoli is the polynomial of the last record's checksum.
 var castagnoli = crc32.MakeTable(crc32.Castagnoli)
 
-// saveNow saves the state if anything has changed; a failure is counted.
+// saveNow saves the state if anything has changed; a failure is counted. A save that
+// the end of ctx cuts short is none: saveAtEnd does it over.
 func (r *Runner) saveNow(ctx context.Context) {
 	if r.cfg.Blobs == nil || !r.changed() {
 		return
 	}
 	began := r.cfg.Now()
 	size, err := r.save(ctx)
+	if err != nil && errors.Is(ctx.Err(), context.Canceled) {
+		return
+	}
 	if err != nil {
 		r.count(func(s *Status) { s.SaveErrors++ })
 		r.cfg.OnNotice(fmt.Errorf("save views: %w", err))

@@ -387,3 +387,43 @@ func TestBlobsThatFail(t *testing.T) {
 		t.Errorf("status: %+v, %d notices", s, notices.Load())
 	}
 }
+
+// slowBlobs hold the first Put until it is given up.
+type slowBlobs struct {
+	memlog.Blobs
+	began chan struct{}
+	puts  int
+}
+
+func (b *slowBlobs) Put(ctx context.Context, name string, r io.Reader) error {
+	if b.puts++; b.puts > 1 {
+		return b.Blobs.Put(ctx, name, r)
+	}
+	close(b.began)
+	<-ctx.Done()
+	return ctx.Err()
+}
+
+// TestTheEndCutsASaveShort: it is no failure, since the state is saved at the end.
+func TestTheEndCutsASaveShort(t *testing.T) {
+	log, blobs := memlog.New(1), &slowBlobs{began: make(chan struct{})}
+	w := newWriter(t, log)
+	var notices atomic.Int64
+	r := start(t, log, func(c *projections.Config) {
+		c.Blobs, c.SaveAfter = blobs, 5
+		c.OnNotice = func(error) { notices.Add(1) }
+	})
+	r.caughtUp()
+	w.write(10)
+	r.reach(log)
+	<-blobs.began
+	if err := r.stop(); err != nil {
+		t.Fatal(err)
+	}
+	if s := r.Status(); s.SaveErrors != 0 || s.Saves != 1 || notices.Load() != 0 {
+		t.Errorf("%d saves, %d of them failed, %d notices; want one, none and none", s.Saves, s.SaveErrors, notices.Load())
+	}
+	if len(blob(t, &blobs.Blobs)) == 0 {
+		t.Error("nothing is saved")
+	}
+}
