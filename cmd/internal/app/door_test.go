@@ -153,12 +153,7 @@ func TestQueriesHaveNeeds(t *testing.T) {
 func TestConnectorsSpeakForTheirSources(t *testing.T) {
 	s := serving(t, nil)
 	s.everybody(t)
-	id, secret, _ := auth.Split(s.tokens[auth.Connector])
-	nc, err := bus.Connect(t.Context(), bus.ConnectConfig{URL: s.NATSURL(), User: id, Password: secret})
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer nc.Close()
+	nc, _ := s.dial(t, auth.Connector)
 	c := bus.NewClient(nc, bus.ClientConfig{BySource: true, Tries: 1, Timeout: time.Second})
 	for name, tt := range map[string]struct {
 		trigger domain.Trigger
@@ -475,12 +470,7 @@ func TestTLS(t *testing.T) {
 func TestAConnectorsTokenIsEnough(t *testing.T) {
 	s := serving(t, nil)
 	s.everybody(t)
-	id, secret, _ := auth.Split(s.tokens[auth.Connector])
-	nc, err := bus.Connect(t.Context(), bus.ConnectConfig{URL: s.NATSURL(), User: id, Password: secret})
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer nc.Close()
+	nc, _ := s.dial(t, auth.Connector)
 	connected := make(chan struct{})
 	ctx, cancel := context.WithCancel(t.Context())
 	ended := make(chan error, 1)

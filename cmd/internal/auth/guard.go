@@ -33,7 +33,7 @@ type Guard struct {
 	cross  *http.CrossOriginProtection
 
 	mu     sync.Mutex
-	limits map[string]*rate.Limiter // by the token's id; those of ended tokens are few and stay
+	limits map[string]*rate.Limiter // by the token's id or the source; at most mostLimits
 }
 
 // NewGuard returns a Guard that asks these tokens.
@@ -139,6 +139,10 @@ func (g *Guard) pace(i *Identity) *bus.Error {
 	return g.take(i.Token, most)
 }
 
+// mostLimits bounds what is remembered: where nobody is asked for a token, whoever
+// comes makes names up. Beyond it all begin anew.
+const mostLimits = 1 << 16
+
 // take is nil while somebody stays below so many requests per second; 0 = no bound.
 func (g *Guard) take(who string, most int) *bus.Error {
 	if most == 0 {
@@ -147,6 +151,9 @@ func (g *Guard) take(who string, most int) *bus.Error {
 	g.mu.Lock()
 	l := g.limits[who]
 	if l == nil {
+		if len(g.limits) >= mostLimits {
+			clear(g.limits)
+		}
 		l = rate.NewLimiter(rate.Limit(most), burst*most)
 		g.limits[who] = l
 	}
